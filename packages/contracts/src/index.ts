@@ -1,1 +1,20 @@
-export {};
+/**
+ * Owns the contracts of the system: generated messages and services, subjects, what the bus stores, who may
+ * use it, configuration schemas, the error catalogue. No I/O; imported by every other package.
+ */
+export * from "./config/run.js";
+export * from "./config/site.js";
+export * from "./errors.js";
+export * from "./gen/mortise/v1/capture_pb.js";
+export * from "./gen/mortise/v1/common_pb.js";
+export * from "./gen/mortise/v1/control_pb.js";
+export * from "./gen/mortise/v1/group_pb.js";
+export * from "./gen/mortise/v1/metrics_pb.js";
+export * from "./gen/mortise/v1/reward_pb.js";
+export * from "./gen/mortise/v1/sandbox_pb.js";
+export * from "./gen/mortise/v1/trial_pb.js";
+export * from "./gen/mortise/v1/weights_pb.js";
+export * from "./gen/mortise/v1/work_pb.js";
+export * from "./identity.js";
+export * from "./subjects.js";
+export * from "./topology.js";

@@ -1,0 +1,215 @@
+/**
+ * Owns the run configuration: what one run does, from task sampling to the optimiser. Stored with the run.
+ * Does not own deployment facts (see site.ts). Unknown keys are refused.
+ */
+import { z } from "zod";
+
+const id = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
+const probability = z.number().min(0).max(1);
+const ms = z.int().min(1);
+
+const Optimiser = z.strictObject({
+  learningRate: z.number().positive().describe("Step size of AdamW."),
+  warmupUpdates: z
+    .int()
+    .min(0)
+    .describe("Updates over which the learning rate rises linearly, counted from 1."),
+  beta1: probability.describe("Decay of the first moment."),
+  beta2: probability.describe("Decay of the second moment."),
+  eps: z.number().positive().default(1e-8).describe("Added outside the root of the second moment."),
+  weightDecay: z.number().min(0).describe("Decoupled weight decay; norms and biases are exempt."),
+  maxGradientNorm: z
+    .number()
+    .positive()
+    .default(1)
+    .describe("Global gradient norm above which gradients are scaled down."),
+});
+
+export const RunConfig = z.strictObject({
+  run: z.strictObject({
+    id: id.describe("Id of the run; the first token of every subject, durable and directory."),
+    seed: z.int().min(0).default(1).describe("Seed of task sampling, initial weights and sampling noise."),
+  }),
+  policy: z.strictObject({
+    checkpoint: z.string().min(1).describe("Hugging Face directory of the initial policy."),
+    backend: z.enum(["auto", "embedded", "tfjs"]).default("auto").describe("Implementation that trains."),
+    name: z.string().default("policy").describe("Model name harnesses are told."),
+  }),
+  tasks: z
+    .strictObject({
+      train: z.string().default("train").describe("Split of the task index that is trained on."),
+      evaluate: z.string().default("heldout").describe("Split of the task index that is evaluated on."),
+    })
+    .prefault({}),
+  rollout: z
+    .strictObject({
+      harness: id.default("mini").describe("Harness, as the site file names it."),
+      groupSize: z
+        .int()
+        .min(2)
+        .default(8)
+        .describe("Trials per group; below 2 a group-relative baseline is undefined."),
+      slots: z.int().min(1).default(16).describe("Agents that may run at once."),
+      warm: z.int().min(0).default(16).describe("Prepared sandboxes that may wait for a slot."),
+      temperature: z.number().positive().default(1).describe("Sampling temperature the policy applies (C8)."),
+      maxTokensPerTurn: z.int().min(1).default(256).describe("Tokens one turn may sample."),
+      maxTurns: z.int().min(1).default(8).describe("Turns one trial may take."),
+      maxPromptTokens: z.int().min(1).default(1_000_000).describe("Sum of context tokens a trial may send."),
+      maxResponseTokens: z.int().min(1).default(100_000).describe("Sum of sampled tokens a trial may use."),
+      agentTimeoutMs: ms.default(120_000).describe("Wall clock of the agent stage."),
+      setupTimeoutMs: ms.default(60_000).describe("Wall clock of the setup stage."),
+      warmTimeoutMs: ms.default(600_000).describe("How long a prepared sandbox may wait for a slot."),
+      verifyTimeoutMs: ms.default(60_000).describe("Wall clock of one test run."),
+      maxRetries: z
+        .int()
+        .min(0)
+        .max(10)
+        .default(2)
+        .describe("New trials in the same place of a group after infrastructure failures."),
+    })
+    .prefault({}),
+  async: z
+    .strictObject({
+      maxStaleness: z
+        .int()
+        .min(0)
+        .default(1)
+        .describe("Greatest staleness a trained trial may have, in steps. 0 = synchronous."),
+    })
+    .prefault({}),
+  termination: z
+    .strictObject({
+      tamper: z
+        .enum(["exclude", "penalise"])
+        .default("exclude")
+        .describe("penalise: conclusive tampering counts as reward 0 in statistics and loss."),
+    })
+    .prefault({}),
+  trainer: z
+    .strictObject({
+      steps: z.int().min(0).default(16).describe("Optimiser steps of the run."),
+      groupsPerStep: z.int().min(1).default(16).describe("Groups of one batch."),
+      refillDropped: z
+        .boolean()
+        .default(false)
+        .describe("Whether dropped groups are replaced until the batch is full (dynamic sampling)."),
+      algorithm: z
+        .enum(["gspo", "grpo", "drgrpo", "rloo", "dapo", "cispo"])
+        .default("gspo")
+        .describe("Advantage and policy loss."),
+      aggregation: z
+        .enum([
+          "default",
+          "token-mean",
+          "seq-mean-token-mean",
+          "seq-mean-token-sum",
+          "seq-mean-token-sum-norm",
+        ])
+        .default("default")
+        .describe("How token losses become one number; default is the algorithm's own."),
+      clipLow: z.number().min(0).optional().describe("Lower clip distance; the algorithm's own when absent."),
+      clipHigh: z
+        .number()
+        .min(0)
+        .optional()
+        .describe("Upper clip distance; the algorithm's own when absent."),
+      ratio: z
+        .enum(["behaviour", "proximal"])
+        .default("behaviour")
+        .describe(
+          "Denominator of the ratio: recorded log-probabilities, or recomputed at step start with importance correction.",
+        ),
+      importanceCap: z
+        .number()
+        .positive()
+        .default(2)
+        .describe("Cap of the truncated importance weight in proximal mode."),
+      advantageEps: z
+        .number()
+        .positive()
+        .default(1e-6)
+        .describe("Added to the standard deviation of a group."),
+      klCoefficient: z
+        .number()
+        .min(0)
+        .default(0)
+        .describe("Weight of the KL term against the warm-started policy."),
+      klEstimator: z.enum(["k1", "k2", "k3"]).default("k3").describe("Estimator of the KL term."),
+      entropyCoefficient: z.number().min(0).default(0).describe("Weight of the entropy bonus."),
+      epochs: z.int().min(1).default(1).describe("Passes over a batch."),
+      miniBatches: z.int().min(1).default(1).describe("Optimiser updates per pass; a trial is never split."),
+      microBatchTokens: z.int().min(64).default(4096).describe("Tokens processed at once."),
+      optimiser: Optimiser.prefault({
+        learningRate: 1e-6,
+        warmupUpdates: 0,
+        beta1: 0.9,
+        beta2: 0.999,
+        weightDecay: 0.01,
+      }),
+      keepCheckpoints: z.int().min(1).default(2).describe("Newest checkpoints kept on disk."),
+    })
+    .prefault({}),
+  warmStart: z
+    .strictObject({
+      demonstrations: z.string().min(1).describe('JSONL of demonstrations, one {"messages": …} a line.'),
+      steps: z.int().min(0).default(170).describe("Supervised steps before version 0."),
+      batchSize: z.int().min(1).default(64).describe("Demonstrations per supervised step."),
+      promptWeight: z
+        .number()
+        .min(0)
+        .default(0.5)
+        .describe("Loss weight of context tokens; 1 is the weight of assistant tokens."),
+      optimiser: Optimiser.prefault({
+        learningRate: 5e-3,
+        warmupUpdates: 10,
+        beta1: 0.9,
+        beta2: 0.95,
+        weightDecay: 0.01,
+      }),
+      finalLearningRateShare: probability
+        .default(0.1)
+        .describe("Cosine decay ends at this share of the learning rate."),
+      extraSeconds: z
+        .number()
+        .min(0)
+        .default(0)
+        .describe("Control runs: seconds of further supervised fine-tuning before version 0."),
+    })
+    .optional()
+    .describe("Supervised fine-tuning before reinforcement learning."),
+  evaluation: z
+    .strictObject({
+      attempts: z
+        .int()
+        .min(0)
+        .default(0)
+        .describe("Held-out trials per evaluation, spread evenly over the tasks; 0 turns evaluation off."),
+      before: z.boolean().default(true).describe("Evaluate version 0."),
+      after: z.boolean().default(true).describe("Evaluate the last version."),
+    })
+    .prefault({}),
+});
+
+export type RunConfig = z.infer<typeof RunConfig>;
+export type OptimiserConfig = z.infer<typeof Optimiser>;
+
+/** Checks that concern more than one field. Each returns the field and the reason, or nothing. */
+export function crossChecks(config: RunConfig): { field: string; reason: string }[] {
+  const found: { field: string; reason: string }[] = [];
+  if (
+    config.trainer.klCoefficient > 0 &&
+    config.trainer.ratio === "behaviour" &&
+    config.warmStart === undefined &&
+    config.trainer.steps === 0
+  )
+    found.push({ field: "trainer.klCoefficient", reason: "a KL term needs training steps" });
+  if (config.rollout.maxTokensPerTurn > config.rollout.maxResponseTokens)
+    found.push({ field: "rollout.maxTokensPerTurn", reason: "is above rollout.maxResponseTokens" });
+  if (
+    config.trainer.optimiser.warmupUpdates >
+      config.trainer.steps * config.trainer.epochs * config.trainer.miniBatches &&
+    config.trainer.steps > 0
+  )
+    found.push({ field: "trainer.optimiser.warmupUpdates", reason: "is longer than the run has updates" });
+  return found;
+}

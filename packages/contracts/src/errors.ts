@@ -1,0 +1,306 @@
+/**
+ * Owns the error vocabulary: one class, one catalogue. A code is stable once released; the docs page of
+ * errors is generated from this table. Does not decide what to do about an error beyond its disposition.
+ */
+
+/** Which edge of the system was crossed when it went wrong. */
+export type Boundary =
+  | "config"
+  | "operator"
+  | "transport"
+  | "provider"
+  | "harness"
+  | "sandbox"
+  | "task"
+  | "verifier"
+  | "trainer"
+  | "policy"
+  | "capture";
+
+/** What the caller may do: try again, give up, treat as cancellation, or as a spent budget. */
+export type Disposition = "retry" | "terminal" | "cancelled" | "budget";
+
+interface CatalogueRow {
+  readonly disposition: Disposition;
+  readonly meaning: string;
+  readonly fix: string;
+}
+
+/** Every stable code: MORTISE_<BOUNDARY>_<WHAT>. */
+export const ERROR_CATALOGUE = {
+  MORTISE_CONFIG_INVALID: {
+    disposition: "terminal",
+    meaning: "A configuration value is impossible.",
+    fix: "Correct the named field to an allowed value.",
+  },
+  MORTISE_CONFIG_SYNTAX: {
+    disposition: "terminal",
+    meaning: "A configuration file is not valid TOML.",
+    fix: "Correct the file at the named line.",
+  },
+  MORTISE_CONFIG_UNKNOWN_KEY: {
+    disposition: "terminal",
+    meaning: "A configuration key does not exist.",
+    fix: "Use the nearest valid name given, or remove the key.",
+  },
+  MORTISE_CONFIG_UNREADABLE: {
+    disposition: "terminal",
+    meaning: "A configuration file cannot be read.",
+    fix: "Check the path and its permissions.",
+  },
+
+  MORTISE_OPERATOR_BAD_ID: {
+    disposition: "terminal",
+    meaning: "An id contains characters outside [A-Za-z0-9_-].",
+    fix: "Use letters, digits, '_' and '-' only.",
+  },
+  MORTISE_OPERATOR_DISK_FULL: {
+    disposition: "terminal",
+    meaning: "Too little free disk space to start.",
+    fix: "Free the stated amount of space, or set another state directory.",
+  },
+  MORTISE_OPERATOR_NATS_MISSING: {
+    disposition: "terminal",
+    meaning: "No usable nats-server (2.12 or newer) could be found or installed.",
+    fix: "Install nats-server 2.12 or newer, or set NATS_URL to a running one; each attempt is listed with its reason.",
+  },
+  MORTISE_OPERATOR_NATS_TOO_OLD: {
+    disposition: "terminal",
+    meaning: "The NATS server is older than 2.12.",
+    fix: "Upgrade the server that NATS_URL names, or unset NATS_URL.",
+  },
+  MORTISE_OPERATOR_PORT_IN_USE: {
+    disposition: "terminal",
+    meaning: "A configured port is occupied.",
+    fix: "Free the port or set the named field to 0 for a free one.",
+  },
+  MORTISE_OPERATOR_RUN_EXISTS: {
+    disposition: "terminal",
+    meaning: "A run with this id exists already.",
+    fix: "Choose another id, or resume it.",
+  },
+  MORTISE_OPERATOR_RUN_UNKNOWN: {
+    disposition: "terminal",
+    meaning: "There is no run with this id.",
+    fix: "List the runs with `mortise runs list`.",
+  },
+  MORTISE_OPERATOR_USAGE: {
+    disposition: "terminal",
+    meaning: "The command line is wrong.",
+    fix: "See `mortise --help`.",
+  },
+
+  MORTISE_TRANSPORT_DECODE: {
+    disposition: "terminal",
+    meaning: "A message does not decode as the type its subject carries.",
+    fix: "Look at the dead letter; a publisher is of another version.",
+  },
+  MORTISE_TRANSPORT_DENIED: {
+    disposition: "terminal",
+    meaning: "The bus or a service refused the credentials.",
+    fix: "Use the identity files of this run.",
+  },
+  MORTISE_TRANSPORT_FENCED: {
+    disposition: "terminal",
+    meaning: "Another holder has taken the lease.",
+    fix: "Nothing: the newer holder continues; this one must stop.",
+  },
+  MORTISE_TRANSPORT_FULL: {
+    disposition: "retry",
+    meaning: "A stream is full; publishes are refused.",
+    fix: "Archive and prune finished runs, or raise the stream's size.",
+  },
+  MORTISE_TRANSPORT_SEQUENCE_CONFLICT: {
+    disposition: "terminal",
+    meaning: "Another writer appended to the subject first.",
+    fix: "Re-read the subject and decide again.",
+  },
+  MORTISE_TRANSPORT_TOPOLOGY: {
+    disposition: "terminal",
+    meaning: "A stream, consumer or bucket exists with an incompatible definition.",
+    fix: "Remove it, or use another NATS server or account.",
+  },
+  MORTISE_TRANSPORT_UNAVAILABLE: {
+    disposition: "retry",
+    meaning: "The bus or a service did not answer in time.",
+    fix: "Check that it runs; the call is retried.",
+  },
+
+  MORTISE_POLICY_CHECKPOINT: {
+    disposition: "terminal",
+    meaning: "A checkpoint directory is incomplete or invalid.",
+    fix: "Give a Hugging Face directory with config.json, safetensors, tokenizer.json and tokenizer_config.json.",
+  },
+  MORTISE_POLICY_NO_CHAT_TEMPLATE: {
+    disposition: "terminal",
+    meaning: "The tokenizer has no chat template.",
+    fix: "Add `chat_template` to tokenizer_config.json (or a chat_template.jinja file).",
+  },
+  MORTISE_POLICY_SAFETENSORS: {
+    disposition: "terminal",
+    meaning: "A safetensors file is malformed.",
+    fix: "Export the weights again; the named tensor or header field is wrong.",
+  },
+  MORTISE_POLICY_UNSUPPORTED: {
+    disposition: "terminal",
+    meaning: "The model architecture or option is not supported.",
+    fix: "Use a Llama-, Qwen2- or Qwen3-style dense decoder.",
+  },
+
+  MORTISE_PROVIDER_BAD_REQUEST: {
+    disposition: "terminal",
+    meaning: "A model request is malformed.",
+    fix: "Correct the named field of the request.",
+  },
+  MORTISE_PROVIDER_BUDGET: {
+    disposition: "budget",
+    meaning: "The session has used up a budget.",
+    fix: "Raise the budget in the run configuration, or let the trial end.",
+  },
+  MORTISE_PROVIDER_CONTEXT_LENGTH: {
+    disposition: "budget",
+    meaning: "The request is longer than the context the policy has.",
+    fix: "Shorten the prompt or use a policy with a longer context.",
+  },
+  MORTISE_PROVIDER_ENGINE: {
+    disposition: "retry",
+    meaning: "The engine failed or restarted.",
+    fix: "The request may be sent again.",
+  },
+  MORTISE_PROVIDER_UNAUTHORIZED: {
+    disposition: "terminal",
+    meaning: "The session token is missing, wrong or expired.",
+    fix: "Use the token of the trial's own session.",
+  },
+  MORTISE_PROVIDER_UNKNOWN_SESSION: {
+    disposition: "terminal",
+    meaning: "There is no such session.",
+    fix: "Open the session first.",
+  },
+
+  MORTISE_CAPTURE_INVALID: {
+    disposition: "terminal",
+    meaning: "Captured records contradict each other.",
+    fix: "Report this: the capture journal must never do so.",
+  },
+  MORTISE_CAPTURE_LEDGER: {
+    disposition: "terminal",
+    meaning: "The token ledger does not balance.",
+    fix: "Report this with the run's streams: tokens were lost or counted twice.",
+  },
+
+  MORTISE_HARNESS_UNKNOWN: {
+    disposition: "terminal",
+    meaning: "The run names a harness that the site does not define.",
+    fix: "Add [harness.<name>] to the site file, or name a defined one.",
+  },
+
+  MORTISE_SANDBOX_BACKEND: {
+    disposition: "terminal",
+    meaning: "The configured sandbox backend cannot work on this host.",
+    fix: "Install what the reason names, or set sandbox.backend to another.",
+  },
+  MORTISE_SANDBOX_LOST: {
+    disposition: "retry",
+    meaning: "A sandbox disappeared before its result was taken.",
+    fix: "The trial is retried.",
+  },
+  MORTISE_SANDBOX_OVER_LIMIT: {
+    disposition: "terminal",
+    meaning: "The agent's change is larger than the limit.",
+    fix: "Raise the disk limit of the sandbox.",
+  },
+  MORTISE_SANDBOX_SETUP: {
+    disposition: "retry",
+    meaning: "A sandbox could not be set up.",
+    fix: "See the reason; the trial is retried.",
+  },
+  MORTISE_SANDBOX_UNKNOWN_LEASE: {
+    disposition: "terminal",
+    meaning: "There is no such lease at this manager.",
+    fix: "The trial was lost or has ended; its report says which.",
+  },
+
+  MORTISE_TASK_DIGEST: {
+    disposition: "terminal",
+    meaning: "A task directory differs from the digest it was indexed with.",
+    fix: "Rebuild the task index, or restore the task directory.",
+  },
+  MORTISE_TASK_INVALID: {
+    disposition: "terminal",
+    meaning: "A task directory is malformed.",
+    fix: "Correct the named file and field.",
+  },
+  MORTISE_TASK_UNKNOWN: {
+    disposition: "terminal",
+    meaning: "A task id is not in the task directory.",
+    fix: "Check tasks.directory and the task index.",
+  },
+
+  MORTISE_VERIFIER_INFRA: {
+    disposition: "retry",
+    meaning: "Verification failed for a reason that is not the agent's.",
+    fix: "See the reason; the trial is retried.",
+  },
+  MORTISE_VERIFIER_RESULTS: {
+    disposition: "terminal",
+    meaning: "The test run gave no usable per-test results.",
+    fix: "Check that tests/test.sh prints results in the task's format.",
+  },
+
+  MORTISE_TRAINER_DEMONSTRATIONS: {
+    disposition: "terminal",
+    meaning: "The demonstrations file is malformed.",
+    fix: "Correct the named line: JSONL with `messages`.",
+  },
+  MORTISE_TRAINER_NON_FINITE: {
+    disposition: "terminal",
+    meaning: "A loss or gradient is not finite.",
+    fix: "Lower the learning rate; the step was not committed.",
+  },
+} as const satisfies Record<string, CatalogueRow>;
+
+export type ErrorCode = keyof typeof ERROR_CATALOGUE;
+
+export interface MortiseErrorInit {
+  readonly code: ErrorCode;
+  /** What was found, with the field, path or subject. */
+  readonly message: string;
+  /** Replaces the catalogue's fix when something more exact is known. */
+  readonly fix?: string;
+  readonly cause?: unknown;
+  /** Wait at least this long before a retry, milliseconds. */
+  readonly retryAfterMs?: number;
+  readonly detail?: Readonly<Record<string, unknown>>;
+}
+
+/** The only error that crosses a package boundary on purpose. */
+export class MortiseError extends Error {
+  readonly code: ErrorCode;
+  readonly boundary: Boundary;
+  readonly disposition: Disposition;
+  readonly fix: string;
+  readonly retryAfterMs: number | undefined;
+  readonly detail: Readonly<Record<string, unknown>>;
+
+  constructor(init: MortiseErrorInit) {
+    const row = ERROR_CATALOGUE[init.code];
+    super(`${row.meaning} ${init.message}`, init.cause === undefined ? undefined : { cause: init.cause });
+    this.name = "MortiseError";
+    this.code = init.code;
+    this.boundary = boundaryOf(init.code);
+    this.disposition = row.disposition;
+    this.fix = init.fix ?? row.fix;
+    this.retryAfterMs = init.retryAfterMs;
+    this.detail = init.detail ?? {};
+  }
+}
+
+/** The boundary is the second word of the code. */
+export function boundaryOf(code: ErrorCode): Boundary {
+  return code.split("_")[1]!.toLowerCase() as Boundary;
+}
+
+export function isErrorCode(value: unknown): value is ErrorCode {
+  return typeof value === "string" && Object.hasOwn(ERROR_CATALOGUE, value);
+}
