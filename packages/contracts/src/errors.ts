@@ -54,10 +54,25 @@ export const ERROR_CATALOGUE = {
     meaning: "An id contains characters outside [A-Za-z0-9_-].",
     fix: "Use letters, digits, '_' and '-' only.",
   },
+  MORTISE_OPERATOR_BUILD_FAILED: {
+    disposition: "terminal",
+    meaning: "The sources do not compile.",
+    fix: "On an unchanged clone, remove node_modules and every dist folder and start again.",
+  },
   MORTISE_OPERATOR_DISK_FULL: {
     disposition: "terminal",
     meaning: "Too little free disk space to start.",
     fix: "Free the stated amount of space, or set another state directory.",
+  },
+  MORTISE_OPERATOR_INSTALL_FAILED: {
+    disposition: "terminal",
+    meaning: "Installing the dependencies failed.",
+    fix: "Mend what the last lines of the installer name and start again.",
+  },
+  MORTISE_OPERATOR_LOCKFILE_OUTDATED: {
+    disposition: "terminal",
+    meaning: "A package.json asks for something the lockfile does not have.",
+    fix: "Run `npx pnpm install` and commit pnpm-lock.yaml, or undo the change.",
   },
   MORTISE_OPERATOR_NATS_MISSING: {
     disposition: "terminal",
@@ -69,10 +84,25 @@ export const ERROR_CATALOGUE = {
     meaning: "The NATS server is older than 2.12.",
     fix: "Upgrade the server that NATS_URL names, or unset NATS_URL.",
   },
+  MORTISE_OPERATOR_NODE_TOO_OLD: {
+    disposition: "terminal",
+    meaning: "The command was started by a Node older than 20.",
+    fix: "Install Node 20 or newer.",
+  },
+  MORTISE_OPERATOR_NO_PNPM: {
+    disposition: "terminal",
+    meaning: "Neither npx nor corepack is there to bring pnpm.",
+    fix: "Install npm, which carries npx.",
+  },
   MORTISE_OPERATOR_PORT_IN_USE: {
     disposition: "terminal",
     meaning: "A configured port is occupied.",
     fix: "Free the port or set the named field to 0 for a free one.",
+  },
+  MORTISE_OPERATOR_REGISTRY_UNREACHABLE: {
+    disposition: "terminal",
+    meaning: "The npm registry could not be reached.",
+    fix: "Check the network, the registry and the proxy settings.",
   },
   MORTISE_OPERATOR_RUN_EXISTS: {
     disposition: "terminal",
@@ -83,6 +113,11 @@ export const ERROR_CATALOGUE = {
     disposition: "terminal",
     meaning: "There is no run with this id.",
     fix: "List the runs with `mortise runs list`.",
+  },
+  MORTISE_OPERATOR_SERVICE_DOWN: {
+    disposition: "terminal",
+    meaning: "A process of the run keeps ending right after its start.",
+    fix: "Read the end of the named log; `--resume` continues the run once the cause is mended.",
   },
   MORTISE_OPERATOR_USAGE: {
     disposition: "terminal",

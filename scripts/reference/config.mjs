@@ -1,0 +1,66 @@
+/** Owns docs/reference/config.md: every field of the site and run files, from the schemas that check them. */
+import { code, page, table } from "./markdown.mjs";
+
+/** The fields of a JSON schema, depth first, as [path, schema, required]; a table's default reaches its fields. */
+function* fields(schema, prefix = "") {
+  const required = new Set(schema.required ?? []);
+  for (const [name, own] of Object.entries(schema.properties ?? {})) {
+    const path = `${prefix}${name}`;
+    const inherited = schema.default?.[name];
+    const field = inherited === undefined ? own : { ...own, default: inherited };
+    yield [path, field, required.has(name)];
+    yield* fields(field, `${path}.`);
+  }
+  if (typeof schema.additionalProperties === "object")
+    yield* fields(schema.additionalProperties, `${prefix}<name>.`);
+}
+
+function typeOf(field) {
+  if (field.enum !== undefined) return field.enum.map((value) => code(value)).join(", ");
+  if (field.type === "array") return `array of ${typeOf(field.items)}`;
+  if (
+    field.type === "object" &&
+    typeof field.additionalProperties === "object" &&
+    field.properties === undefined
+  ) {
+    return "table";
+  }
+  return [field.type, rangeOf(field)].filter(Boolean).join(" ");
+}
+
+function rangeOf({ minimum, maximum, exclusiveMinimum, pattern }) {
+  // Number.MAX_SAFE_INTEGER is how the schema says "no upper bound" for integers.
+  const upper = maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum;
+  const lower = minimum === -Number.MAX_SAFE_INTEGER ? undefined : minimum;
+  if (pattern !== undefined) return `matching ${code(pattern)}`;
+  if (exclusiveMinimum !== undefined) return `> ${exclusiveMinimum}`;
+  if (lower !== undefined && upper !== undefined) return `${lower} to ${upper}`;
+  if (lower !== undefined) return `≥ ${lower}`;
+  return upper === undefined ? "" : `≤ ${upper}`;
+}
+
+function rows(schema) {
+  return [...fields(schema)]
+    .filter(([, field]) => field.properties === undefined)
+    .map(([path, field, required]) => [
+      code(path),
+      typeOf(field),
+      field.default === undefined ? (required ? "required" : "none") : code(JSON.stringify(field.default)),
+      field.description ?? "",
+    ]);
+}
+
+/** @param toJsonSchema zod's converter, bound to the input side: defaults make fields optional there. */
+export function renderConfig({ SiteConfig, RunConfig }, toJsonSchema) {
+  const headings = ["field", "type", "default", "meaning"];
+  return page("Configuration", "packages/contracts/src/config", [
+    "Both files are TOML. An unknown key is refused with the nearest valid name. `--set a.b=value` overrides a " +
+      "field; `mortise check` prints the resolved configuration.",
+    "## Site file",
+    "Where things are on this deployment. Shared by every service and run.",
+    table(headings, rows(toJsonSchema(SiteConfig))),
+    "## Run file",
+    "What one run does. Stored with the run.",
+    table(headings, rows(toJsonSchema(RunConfig))),
+  ]);
+}
