@@ -125,6 +125,11 @@ export const ERROR_CATALOGUE = {
     fix: "See `mortise --help`.",
   },
 
+  MORTISE_TRANSPORT_CANCELLED: {
+    disposition: "cancelled",
+    meaning: "A call was cancelled.",
+    fix: "Nothing: whoever cancelled it wanted so.",
+  },
   MORTISE_TRANSPORT_DECODE: {
     disposition: "terminal",
     meaning: "A message does not decode as the type its subject carries.",
@@ -144,6 +149,21 @@ export const ERROR_CATALOGUE = {
     disposition: "retry",
     meaning: "A stream is full; publishes are refused.",
     fix: "Archive and prune finished runs, or raise the stream's size.",
+  },
+  MORTISE_TRANSPORT_INTERNAL: {
+    disposition: "terminal",
+    meaning: "Something failed that should not.",
+    fix: "Report this with the cause from the log.",
+  },
+  MORTISE_TRANSPORT_MAILBOX_FULL: {
+    disposition: "retry",
+    meaning: "An actor's mailbox is full.",
+    fix: "Its effects are stalled or it is overloaded; see the named actor.",
+  },
+  MORTISE_TRANSPORT_NOT_FOUND: {
+    disposition: "terminal",
+    meaning: "A stored message or object is not there.",
+    fix: "Check the reference; it may have been pruned.",
   },
   MORTISE_TRANSPORT_SEQUENCE_CONFLICT: {
     disposition: "terminal",
@@ -245,10 +265,20 @@ export const ERROR_CATALOGUE = {
     meaning: "The agent's change is larger than the limit.",
     fix: "Raise the disk limit of the sandbox.",
   },
+  MORTISE_SANDBOX_PATCH: {
+    disposition: "terminal",
+    meaning: "A patch object is malformed or leaves the workspace.",
+    fix: "Send the patch as the sandbox-manager produced it.",
+  },
   MORTISE_SANDBOX_SETUP: {
     disposition: "retry",
     meaning: "A sandbox could not be set up.",
     fix: "See the reason; the trial is retried.",
+  },
+  MORTISE_SANDBOX_STATE_IN_USE: {
+    disposition: "terminal",
+    meaning: "Another sandbox-manager uses this state directory.",
+    fix: "Stop the other one, or give this one a state directory of its own.",
   },
   MORTISE_SANDBOX_UNKNOWN_LEASE: {
     disposition: "terminal",
@@ -283,6 +313,16 @@ export const ERROR_CATALOGUE = {
     fix: "Check that tests/test.sh prints results in the task's format.",
   },
 
+  MORTISE_TRAINER_CHECKPOINT: {
+    disposition: "terminal",
+    meaning: "A training checkpoint is missing, incomplete or does not belong to the published version.",
+    fix: "Start the trainer with the state directory of this run; the published version cannot be resumed without its optimiser.",
+  },
+  MORTISE_TRAINER_COMPUTE: {
+    disposition: "terminal",
+    meaning: "The compute thread of the trainer ended.",
+    fix: "See the reason; the step was not committed and is taken again after a restart.",
+  },
   MORTISE_TRAINER_DEMONSTRATIONS: {
     disposition: "terminal",
     meaning: "The demonstrations file is malformed.",

@@ -94,7 +94,7 @@ export const RunConfig = z.strictObject({
         .default(false)
         .describe("Whether dropped groups are replaced until the batch is full (dynamic sampling)."),
       algorithm: z
-        .enum(["gspo", "grpo", "drgrpo", "rloo", "dapo", "cispo"])
+        .enum(["gspo", "grpo", "drgrpo", "rloo", "dapo", "cispo", "ppo"])
         .default("gspo")
         .describe("Advantage and policy loss."),
       aggregation: z
