@@ -1,0 +1,4 @@
+import { runService } from "@mortise/kernel";
+import { verifier } from "./service.js";
+
+await runService(verifier);
