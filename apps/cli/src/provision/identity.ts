@@ -1,0 +1,98 @@
+/**
+ * Owns who may talk to whom in one run: a random NATS user and password for every service with the permissions
+ * of its row in the contracts, one bearer for gRPC, and the files that hold them.
+ * Does not decide the permissions (contracts) and does not start the server.
+ *
+ * I1  Secrets are born in this process and live in files of mode 0600 in a directory of mode 0700.
+ * I2  A file appears whole: it is written beside its place and renamed.
+ */
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  type BusUser,
+  type Identity,
+  type Permissions,
+  permissionsOf,
+  SERVICE_NAMES,
+} from "@mortise/contracts";
+import { randomToken } from "@mortise/kernel";
+
+export const BUS_USERS: readonly BusUser[] = [...SERVICE_NAMES, "admin", "observer"];
+
+export type Identities = ReadonlyMap<BusUser, Identity>;
+
+/** Fresh identities: every user its own password, all services one bearer. */
+export function createIdentities(): Identities {
+  const bearer = randomToken();
+  return new Map(BUS_USERS.map((user) => [user, { user, password: randomToken(), bearer }]));
+}
+
+/** The operator's own server has its own users: every service uses the credentials in NATS_URL, if there are any. */
+export function identitiesFromUrl(url: string): Identities {
+  const { username, password } = new URL(url.includes("://") ? url : `nats://${url}`);
+  const bearer = randomToken();
+  const given = { user: decodeURIComponent(username), password: decodeURIComponent(password), bearer };
+  return new Map(BUS_USERS.map((user) => [user, given]));
+}
+
+/** Writes `<directory>/<user>.json` for each. */
+export async function writeIdentities(directory: string, identities: Identities): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: 0o700 }); // I1
+  for (const [user, identity] of identities) {
+    await writePrivate(join(directory, `${user}.json`), `${JSON.stringify(identity)}\n`);
+  }
+}
+
+export async function readIdentity(directory: string, user: BusUser): Promise<Identity> {
+  return JSON.parse(await readFile(join(directory, `${user}.json`), "utf8")) as Identity;
+}
+
+export interface ServerSettings {
+  readonly storeDirectory: string;
+  /** -1 lets the server take a free port, which it then writes into `portsDirectory`. */
+  readonly port: number;
+  readonly portsDirectory: string;
+  readonly identities: Identities;
+}
+
+/**
+ * The configuration of a nats-server for one run: loopback only, every user with exactly its permissions and
+ * nobody else, every write on disk before it is acknowledged.
+ */
+export function natsServerConfig(settings: ServerSettings): string {
+  const users = [...settings.identities].map(([user, identity]) => userBlock(identity, permissionsOf(user)));
+  return `${[
+    `listen: "127.0.0.1:${settings.port}"`,
+    `ports_file_dir: ${quote(settings.portsDirectory)}`,
+    "max_payload: 8MB",
+    "jetstream {",
+    `  store_dir: ${quote(settings.storeDirectory)}`,
+    // The streams' limits are reserved when they are created, whatever is free on the disk: the quick start
+    // checks free space itself, and a full disk refuses publishers.
+    "  max_file_store: 64GB",
+    "  max_memory_store: 64MB",
+    // The default is two minutes of acknowledged writes lost with the power.
+    "  sync_interval: always",
+    "}",
+    "authorization {",
+    "  users: [",
+    ...users,
+    "  ]",
+    "}",
+  ].join("\n")}\n`;
+}
+
+function userBlock({ user, password }: Identity, { publish, subscribe }: Permissions): string {
+  const list = (subjects: readonly string[]) => `[${subjects.map(quote).join(", ")}]`;
+  const permissions = `{ publish: ${list(publish)}, subscribe: ${list(subscribe)} }`;
+  return `    { user: ${quote(user)}, password: ${quote(password)}, permissions: ${permissions} }`;
+}
+
+const quote = (text: string): string => JSON.stringify(text);
+
+/** Writes a file that only its owner can read. */
+export async function writePrivate(file: string, content: string): Promise<void> {
+  const staged = `${file}.${process.pid}`;
+  await writeFile(staged, content, { mode: 0o600 });
+  await rename(staged, file); // I2
+}
