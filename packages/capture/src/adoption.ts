@@ -1,0 +1,41 @@
+/**
+ * Owns what later turns reveal about earlier ones: how much of a reply the harness adopted, and that a
+ * reply it repeats must have reached it. Derived by folding, never by editing a record (C4).
+ */
+import { Delivery, type Turn } from "@mortise/contracts";
+
+export interface Adoption {
+  /** Sampled ids of each turn that some later turn keeps; absent when no later turn cites it. */
+  readonly adopted: ReadonlyMap<string, number>;
+  /** Turns cited as parent, each list oldest first. */
+  readonly children: ReadonlyMap<string, readonly Turn[]>;
+}
+
+/** Folds turns in the order of their index. Where several children differ, the longest adoption counts. */
+export function foldAdoption(turns: readonly Turn[]): Adoption {
+  const contextLengths = new Map<string, number>();
+  const adopted = new Map<string, number>();
+  const children = new Map<string, Turn[]>();
+  for (const turn of turns) {
+    contextLengths.set(turn.turn, turn.prefixLength + turn.suffixIds.byteLength / 4);
+    if (turn.parent === "") continue;
+    const kept = turn.prefixLength - (contextLengths.get(turn.parent) ?? 0);
+    adopted.set(turn.parent, Math.max(kept, adopted.get(turn.parent) ?? 0));
+    children.set(turn.parent, [...(children.get(turn.parent) ?? []), turn]);
+  }
+  return { adopted, children };
+}
+
+/** Delivery of each turn: what the proxy observed, overruled by an echo, undecided where nothing is known. */
+export function foldDelivery(
+  turns: readonly Turn[],
+  observed: ReadonlyMap<string, Delivery>,
+): Map<string, Delivery> {
+  const { adopted } = foldAdoption(turns);
+  return new Map(
+    turns.map((turn) => [
+      turn.turn,
+      adopted.has(turn.turn) ? Delivery.DELIVERED : (observed.get(turn.turn) ?? Delivery.UNDECIDED),
+    ]),
+  );
+}

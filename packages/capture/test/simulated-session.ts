@@ -1,0 +1,176 @@
+/**
+ * A scripted harness and engine for property tests: it plays random moves a real harness makes (extend,
+ * reject, adopt part of the calls, rewrite history, ask again, respell arguments) against a TurnTree and
+ * keeps, on its own, the ids the engine was given. Every sampled id is globally unique, so a test can find it.
+ */
+import { create } from "@bufbuild/protobuf";
+import {
+  Delivery,
+  FinishReason,
+  type SessionSealed,
+  SessionSealedSchema,
+  type Turn,
+  TurnRole,
+  TurnSchema,
+} from "@mortise/contracts";
+import fc from "fast-check";
+import {
+  type Conversation,
+  digestRequest,
+  digestText,
+  type Message,
+  normaliseConversation,
+  packIds,
+  packLogProbabilities,
+  TurnTree,
+} from "../src/index.js";
+
+export interface Move {
+  kind: "extend" | "reject" | "partial" | "rewrite" | "re-ask" | "respell" | "fork";
+  from: number;
+  calls: number;
+  tokens: number;
+  isAbandoned: boolean;
+  role: TurnRole;
+}
+
+export const moves: fc.Arbitrary<Move[]> = fc.array(
+  fc.record({
+    kind: fc.constantFrom<Move["kind"]>(
+      "extend",
+      "extend",
+      "reject",
+      "partial",
+      "rewrite",
+      "re-ask",
+      "respell",
+      "fork",
+    ),
+    from: fc.nat(),
+    calls: fc.integer({ min: 0, max: 3 }),
+    tokens: fc.integer({ min: 1, max: 4 }),
+    isAbandoned: fc.boolean(),
+    role: fc.constantFrom(TurnRole.TRAIN, TurnRole.TRAIN, TurnRole.TRAIN, TurnRole.EXCLUDED),
+  }),
+  { minLength: 1, maxLength: 12 },
+);
+
+export interface PlayedTurn {
+  turn: Turn;
+  request: Message[];
+  reply: Extract<Message, { role: "assistant" }>;
+  seen: number[];
+  sampled: number[];
+}
+
+const TOOLS = [{ name: "edit", description: "", parameters: { type: "object" } }];
+
+export class SimulatedSession {
+  readonly tree = new TurnTree();
+  readonly played: PlayedTurn[] = [];
+  readonly delivery = new Map<string, Delivery>();
+  private nextId = 1000;
+  private nextWord = 0;
+
+  play(move: Move): void {
+    const from = this.played.length === 0 ? undefined : this.played[move.from % this.played.length]!;
+    this.ask(from ? this.requestAfter(from, move) : [this.user()], move);
+  }
+
+  private requestAfter(from: PlayedTurn, move: Move): Message[] {
+    const { request, reply } = from;
+    if (move.kind === "reject") return [...request, this.user()];
+    if (move.kind === "rewrite") return [this.user(), ...request.slice(1), this.user()];
+    if (move.kind === "re-ask") return request;
+    const keep = move.kind === "partial" ? reply.toolCalls.length - 1 : reply.toolCalls.length;
+    const calls = reply.toolCalls
+      .slice(0, Math.max(keep, Math.min(1, reply.toolCalls.length)))
+      .map((call) => (move.kind === "respell" ? { ...call, name: "other", arguments: "{ }" } : call));
+    const results = calls
+      .map((call) => ({ role: "tool" as const, text: "ok", toolCallId: call.id }))
+      .reverse();
+    const text = calls.length > 0 && move.kind === "respell" ? "" : reply.text;
+    return [...request, { role: "assistant", text, toolCalls: calls }, ...results, this.user()];
+  }
+
+  private ask(messages: Message[], move: Move): void {
+    const conversation: Conversation = normaliseConversation({ messages, tools: TOOLS });
+    const request = digestRequest(conversation);
+    const at = this.tree.attach(request, (turn) => this.delivery.get(turn) ?? Delivery.UNDECIDED);
+    const parent = this.played.find((one) => one.turn.turn === at.parent?.turn);
+    const kept = parent ? [...parent.seen, ...parent.sampled].slice(0, at.prefixLength) : [];
+    const suffix = conversation.messages.slice(at.keptMessages).map((_, k) => 1 + ((this.nextId + k) % 7));
+    const { sampled, ends } = this.sample(move);
+    const index = this.played.length;
+    const toolCalls = ends.map((tokenEnd, k) => ({ id: `c${index}_${k}`, name: "edit", tokenEnd }));
+    const text = this.word();
+    const turn = create(TurnSchema, {
+      run: "r",
+      trial: "t",
+      session: "t",
+      thread: at.thread,
+      turn: `t-${index}`,
+      index,
+      parent: at.parent?.turn ?? "",
+      relation: at.relation,
+      role: move.role,
+      messageDigests: request.messages.map((message) => message.digest),
+      toolsDigest: request.tools,
+      bodyDigest: request.body,
+      prefixLength: at.prefixLength,
+      suffixIds: packIds(suffix),
+      sampledIds: packIds(sampled),
+      logProbabilities: packLogProbabilities(sampled.map((id) => -id / 1e6)),
+      spans: [{ start: 0, length: sampled.length, policyVersion: BigInt(index) }],
+      finish: FinishReason.STOP,
+      toolCalls,
+      textDigest: digestText(text),
+    });
+    this.tree.add(turn);
+    this.delivery.set(turn.turn, move.isAbandoned ? Delivery.ABANDONED : Delivery.DELIVERED);
+    const reply = {
+      role: "assistant" as const,
+      text,
+      toolCalls: toolCalls.map((call) => ({ id: call.id, name: call.name, arguments: "{}" })),
+    };
+    this.played.push({ turn, request: messages, reply, seen: [...kept, ...suffix], sampled });
+  }
+
+  private sample(move: Move): { sampled: number[]; ends: number[] } {
+    const sampled: number[] = [];
+    const ends: number[] = [];
+    const take = (count: number) => {
+      for (let k = 0; k < count; k++) sampled.push(this.nextId++);
+    };
+    for (let call = 0; call < move.calls; call++) {
+      take(move.tokens);
+      ends.push(sampled.length);
+    }
+    take(1);
+    return { sampled, ends };
+  }
+
+  private user(): Message {
+    return { role: "user", text: this.word() };
+  }
+
+  private word(): string {
+    return `w${this.nextWord++}`;
+  }
+
+  seal(): SessionSealed {
+    return create(SessionSealedSchema, {
+      run: "r",
+      trial: "t",
+      session: "t",
+      sampledTokens: BigInt(this.played.reduce((n, one) => n + one.sampled.length, 0)),
+      lastSequence: BigInt(this.played.length),
+      turns: this.played.map((one, at) => ({
+        turn: one.turn.turn,
+        sequence: BigInt(at + 1),
+        sampledTokens: one.sampled.length,
+        delivery: this.delivery.get(one.turn.turn)!,
+      })),
+    });
+  }
+}
