@@ -1,1 +1,43 @@
-export {};
+/**
+ * Owns tasks: Harbor task directories, their index and digest, their validation, and the bundled demo family
+ * with its demonstrations and chat format. Does not run sandboxes, grade trials or train.
+ */
+export { DEMO_SPECIAL_TOKENS, demoChatTemplate, demoTools } from "./demo/chat-template.js";
+export { compact } from "./demo/compact.js";
+export {
+  type DemoMessage,
+  type Demonstration,
+  type DemonstrationOptions,
+  type DemoToolCall,
+  demonstration,
+  demonstrationLines,
+  generateDemonstrations,
+} from "./demo/demonstrations.js";
+export { type DemoTaskSet, generateDemoTasks, writeDemoTasks } from "./demo/generate.js";
+export { importLibraryHistory } from "./demo/library.js";
+export { type DemoPlanOptions, type DemoTask, demoFamily, type Edit, planDemoTasks } from "./demo/plan.js";
+export { digestOfFiles, filesBelow, type TaskFileContent, taskDigest } from "./harbor/digest.js";
+export type { ExpectedTests } from "./harbor/expected-tests.js";
+export { listTaskIds, loadTask, type Task, type TaskNetwork } from "./harbor/load-task.js";
+export {
+  indexTasks,
+  loadIndexedTask,
+  readTaskIndex,
+  type TaskIndexEntry,
+  writeTaskIndex,
+} from "./harbor/task-index.js";
+export { executeInProcess } from "./validation/process-executor.js";
+export {
+  type Execute,
+  type Execution,
+  type ExecutionResult,
+  GOLD_ATTEMPTS,
+  type TaskValidation,
+  validateTask,
+} from "./validation/validate-task.js";
+export {
+  DEMO_VALIDATION_PATH,
+  readValidationRecord,
+  type ValidationRecord,
+  writeValidationRecord,
+} from "./validation/validation-record.js";

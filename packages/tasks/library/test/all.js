@@ -1,0 +1,6 @@
+"use strict";
+
+require("./aggregate.test.js");
+require("./count.test.js");
+require("./find.test.js");
+require("./shape.test.js");
