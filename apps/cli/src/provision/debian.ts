@@ -3,7 +3,7 @@
  * machine's own apt and mirror, from a newer suite if need be, and unpacked into a directory.
  * Signatures are checked by apt against Debian's keyring. Nothing of the system's apt state is touched.
  */
-import { globSync } from "node:fs";
+import { existsSync, globSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { run } from "./command.js";
@@ -17,9 +17,14 @@ export interface PackageRequest {
   readonly suites: readonly string[];
   /** Says whether a version will do; others are passed over. */
   readonly accepts: (version: string) => boolean;
+  /** Where the program may lie in the package, relative to the root. */
+  readonly places: readonly string[];
 }
 
-/** Unpacks the package below `directory` and returns the root of the unpacked tree. Rejects with the reason. */
+/**
+ * Unpacks the package below `directory` and returns the path of its program, which is proven to run here: a
+ * newer suite may want a newer C library than this machine has. Rejects with the reason of every suite.
+ */
 export async function unpackDebianPackage(request: PackageRequest, directory: string): Promise<string> {
   const mirror = await configuredMirror();
   const reasons: string[] = [];
@@ -77,5 +82,14 @@ async function unpackFrom(
   if (archive === undefined) throw new Error("apt-get downloaded nothing");
   const tree = join(directory, "tree");
   await run("dpkg", ["-x", archive, tree], settings);
-  return tree;
+  const program = request.places.map((place) => join(tree, place)).find((file) => existsSync(file));
+  if (program === undefined) throw new Error(`the package holds none of ${request.places.join(", ")}`);
+  await run(program, ["--version"], settings);
+  return program;
+}
+
+/** The code name of the Debian release this machine runs, such as "bookworm"; undefined elsewhere. */
+export async function ownSuite(): Promise<string | undefined> {
+  const release = await readFile("/etc/os-release", "utf8").catch(() => "");
+  return /^VERSION_CODENAME=(\w+)$/m.exec(release)?.[1];
 }

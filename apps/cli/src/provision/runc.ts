@@ -7,7 +7,7 @@ import { existsSync } from "node:fs";
 import { copyFile, mkdir, rename, rm } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { lastLine, run } from "./command.js";
-import { unpackDebianPackage } from "./debian.js";
+import { ownSuite, unpackDebianPackage } from "./debian.js";
 
 export interface SandboxRuntime {
   readonly backend: "runc" | "docker" | "process";
@@ -84,14 +84,12 @@ async function fillCache(cacheDirectory: string, cached: string): Promise<void> 
   await rm(work, { recursive: true, force: true });
   await mkdir(work, { recursive: true });
   try {
-    const suites = ["stable", "bookworm", "sid"];
-    const tree = await unpackDebianPackage({ name: "runc", suites, accepts: () => true }, work);
-    const binary = ["usr/sbin/runc", "usr/bin/runc"]
-      .map((place) => join(tree, place))
-      .find((file) => existsSync(file));
-    if (binary === undefined) throw new Error("the package holds no runc");
-    // A newer suite may want a newer C library than this machine has.
-    await run(binary, ["--version"], { timeoutMs: 10_000 });
+    // Its own release first: what that one ships is linked against this machine's C library.
+    const suites = [...new Set([await ownSuite(), "stable", "oldstable", "sid"])].filter(
+      (suite) => suite !== undefined,
+    );
+    const places = ["usr/sbin/runc", "usr/bin/runc"];
+    const binary = await unpackDebianPackage({ name: "runc", suites, accepts: () => true, places }, work);
     await mkdir(dirname(cached), { recursive: true });
     const staged = `${cached}.${process.pid}`;
     await copyFile(binary, staged);

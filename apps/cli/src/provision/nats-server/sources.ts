@@ -17,12 +17,12 @@ const GO_MODULE = "github.com/nats-io/nats-server/v2@v2.15.2";
 /** Unpacked, not installed: the package's own install script wants systemd. */
 export const debian: Source = {
   name: "Debian package",
-  async obtain(directory) {
-    const tree = await unpackDebianPackage(
-      { name: "nats-server", suites: ["sid", "trixie"], accepts: isUsable },
+  obtain(directory) {
+    const places = ["usr/sbin/nats-server", "usr/bin/nats-server"];
+    return unpackDebianPackage(
+      { name: "nats-server", suites: ["sid", "trixie"], accepts: isUsable, places },
       directory,
     );
-    return firstMatch(tree, "usr/{bin,sbin}/nats-server");
   },
 };
 
