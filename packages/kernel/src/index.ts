@@ -29,6 +29,11 @@ export { type BackoffOptions, backoff, type RetryOptions, retry, sleep } from ".
 export { type RpcClientOptions, rpcClient } from "./rpc/client.js";
 export { implement, RpcServer, type RpcServerOptions } from "./rpc/server.js";
 export type { CallContext, CallOptions, Client, Handlers, ServiceBinding } from "./rpc/types.js";
+export type { CpuAnswer } from "./service/http.js";
+export { findServices, watchServices } from "./service/presence.js";
+export { runService } from "./service/run-service.js";
+export { readRunConfig, readSiteConfig } from "./service/settings.js";
+export type { Running, ServiceContext, ServiceDefinition, ServicePresence } from "./service/types.js";
 export { type CpuReport, StageCpu, stageCpu } from "./stage-cpu.js";
 export {
   continueTrace,

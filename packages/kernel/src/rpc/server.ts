@@ -41,6 +41,7 @@ export interface RpcServerOptions {
 export class RpcServer {
   /** Where clients connect: "host:port". */
   readonly address: string;
+  readonly port: number;
   readonly #server: Server;
   readonly #health: HealthImplementation;
   readonly #serviceNames: readonly string[];
@@ -52,6 +53,7 @@ export class RpcServer {
     names: readonly string[],
   ) {
     this.address = address;
+    this.port = Number(address.slice(address.lastIndexOf(":") + 1));
     this.#server = server;
     this.#health = health;
     this.#serviceNames = names;
