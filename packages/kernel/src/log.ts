@@ -42,18 +42,20 @@ export function createLog(options: LogOptions): Log {
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: SECRET_FIELDS.flatMap((field) => [field, `*.${field}`]), censor: "[redacted]" },
       serializers: { err: describeError, error: describeError },
+      // At the last edge: an error's message may be quoted in fields and in the text of the line.
+      hooks: { streamWrite: (line) => (line.includes("://") ? withoutCredentials(line) : line) },
     },
     options.destination ?? pino.destination({ dest: 1, sync: true }),
   );
 }
 
 function describeError(error: unknown, depth = 0): unknown {
-  if (!(error instanceof Error)) return typeof error === "string" ? withoutCredentials(error) : error;
+  if (!(error instanceof Error)) return error;
+  const { message } = error;
   const cause =
     error.cause !== undefined && depth < 4 ? { cause: describeError(error.cause, depth + 1) } : {};
-  const message = withoutCredentials(error.message);
   if (error instanceof MortiseError) {
     return { code: error.code, boundary: error.boundary, disposition: error.disposition, message, ...cause };
   }
-  return { type: error.name, message, stack: withoutCredentials(error.stack ?? ""), ...cause };
+  return { type: error.name, message, stack: error.stack, ...cause };
 }
