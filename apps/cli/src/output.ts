@@ -1,0 +1,49 @@
+/**
+ * Owns how a command ends: its result on standard output, an error with code, field and fix, the exit code.
+ * Progress and notes go to standard error, so that standard output is the result and nothing else.
+ */
+import { type Boundary, MortiseError } from "@mortise/contracts";
+import { withoutCredentials } from "@mortise/kernel";
+
+export const SCHEMA = 1;
+export const EXIT_FAILURE = 1;
+/** The operator can mend it: a wrong value, a missing file, an old server. */
+export const EXIT_OPERATOR = 2;
+
+/** Errors at these boundaries come from what the operator gave; at others something of ours failed. */
+const OPERATORS: ReadonlySet<Boundary> = new Set(["config", "operator", "task", "policy"]);
+
+export interface OutputOptions {
+  readonly json: boolean;
+}
+
+/** The result of a command: one JSON object with the schema number, or the given lines. */
+export function printResult(options: OutputOptions, result: object, lines: () => readonly string[]): void {
+  if (options.json) console.log(JSON.stringify({ schema: SCHEMA, ...result }));
+  else for (const line of lines()) console.log(line);
+}
+
+export function note(line: string): void {
+  process.stderr.write(`${withoutCredentials(line)}\n`);
+}
+
+/** Tells an error and returns the exit code that goes with it. */
+export function printError(options: OutputOptions, error: unknown): number {
+  if (!(error instanceof MortiseError)) {
+    note(error instanceof Error ? (error.stack ?? error.message) : String(error));
+    return EXIT_FAILURE;
+  }
+  const field = typeof error.detail.field === "string" ? error.detail.field : undefined;
+  note(`${error.code}${field === undefined ? "" : ` (${field})`}: ${error.message}\n  fix: ${error.fix}`);
+  if (options.json) {
+    const { code, fix } = error;
+    const message = withoutCredentials(error.message);
+    console.log(
+      JSON.stringify({
+        schema: SCHEMA,
+        error: { code, ...(field === undefined ? {} : { field }), message, fix },
+      }),
+    );
+  }
+  return OPERATORS.has(error.boundary) || field === "NATS_URL" ? EXIT_OPERATOR : EXIT_FAILURE;
+}

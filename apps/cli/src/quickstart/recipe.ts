@@ -1,0 +1,122 @@
+/**
+ * Owns the numbers of the quick start: the demo policy, its demonstrations, warm start and reinforcement
+ * learning. They are the measured recipe of docs/; change one and the claim has to be measured again.
+ */
+import type { RunConfig } from "@mortise/contracts";
+import type { DecoderConfig } from "@mortise/policy";
+
+export interface QuickstartOptions {
+  readonly runId: string;
+  readonly seed: number;
+  /** Optimiser steps of reinforcement learning. */
+  readonly steps: number;
+  /** Held-out attempts of each evaluation. */
+  readonly evalAttempts: number;
+  /** Add a run that spends the same time on more supervised fine-tuning. */
+  readonly control: boolean;
+}
+
+export const DEFAULT_STEPS = 16;
+export const DEFAULT_EVAL_ATTEMPTS = 256;
+export const TRAIN_TASKS = 768;
+export const HELD_OUT_TASKS = 128;
+export const REVALIDATED_TASKS = 16;
+
+export const DEMONSTRATIONS = { count: 2_000, wrongShare: 0.6, systematicShare: 0.7 } as const;
+/** Demonstrations the tokenizer is trained on. */
+export const TOKENIZER_SAMPLE = 1_200;
+export const TOKENIZER_MERGES = 100;
+
+/** About 160,000 parameters: small enough to sample and train on one core. */
+export function demoPolicyConfig(vocabSize: number): DecoderConfig {
+  return {
+    modelType: "qwen3",
+    vocabSize,
+    hiddenSize: 64,
+    intermediateSize: 176,
+    layers: 3,
+    heads: 4,
+    kvHeads: 2,
+    headDim: 16,
+    rmsNormEps: 1e-6,
+    ropeTheta: 10_000,
+    rotaryDim: 16,
+    maxPositions: 256,
+    tieWordEmbeddings: true,
+    qkvBias: false,
+    qkNorm: true,
+  };
+}
+
+export interface RecipePlaces {
+  readonly checkpoint: string;
+  readonly demonstrations: string;
+}
+
+/** The run file of a quick start. */
+export function quickstartRun(options: QuickstartOptions, places: RecipePlaces): RunInput {
+  return {
+    run: { id: options.runId, seed: options.seed },
+    policy: { checkpoint: places.checkpoint },
+    rollout: {
+      harness: "mini",
+      groupSize: 8,
+      slots: 16,
+      warm: 16,
+      temperature: 1,
+      maxTokensPerTurn: 24,
+      maxTurns: 4,
+      agentTimeoutMs: 60_000,
+    },
+    async: { maxStaleness: 1 },
+    trainer: {
+      steps: options.steps,
+      groupsPerStep: 16,
+      algorithm: "grpo",
+      aggregation: "token-mean",
+      clipLow: 0.2,
+      clipHigh: 0.28,
+      advantageEps: 1e-4,
+      epochs: 2,
+      miniBatches: 1,
+      optimiser: {
+        learningRate: 5e-4,
+        // A run cut to a few steps has fewer updates than the recipe warms up over.
+        warmupUpdates: Math.min(5, options.steps * 2),
+        beta1: 0.9,
+        beta2: 0.99,
+        weightDecay: 0,
+      },
+    },
+    warmStart: { demonstrations: places.demonstrations, steps: 170, batchSize: 64, promptWeight: 0.5 },
+    evaluation: { attempts: options.evalAttempts },
+  };
+}
+
+/**
+ * The control: the same start and demonstrations, and for `extraSeconds` more supervised fine-tuning in place of
+ * reinforcement learning. It is evaluated once, as "before", because it never leaves version 0.
+ */
+export function controlRun(run: RunInput, controlId: string, extraSeconds: number): RunInput {
+  return {
+    ...run,
+    run: { ...run.run, id: controlId },
+    trainer: { ...run.trainer, steps: 0, optimiser: { ...run.trainer.optimiser, warmupUpdates: 0 } },
+    warmStart: { ...run.warmStart, extraSeconds },
+    evaluation: { ...run.evaluation, before: true, after: false },
+  };
+}
+
+/** What a run file may say: every table of the configuration, only the keys that differ from its defaults. */
+type Given<K extends keyof RunConfig> = Partial<NonNullable<RunConfig[K]>>;
+export interface RunInput {
+  readonly run: RunConfig["run"];
+  readonly policy: Given<"policy">;
+  readonly rollout: Given<"rollout">;
+  readonly async: Given<"async">;
+  readonly trainer: Omit<Given<"trainer">, "optimiser"> & {
+    readonly optimiser: Partial<RunConfig["trainer"]["optimiser"]>;
+  };
+  readonly warmStart: Given<"warmStart">;
+  readonly evaluation: Given<"evaluation">;
+}

@@ -1,0 +1,44 @@
+/**
+ * Owns executing a task's gold solution or nothing, and its tests, in a fresh sandbox of a running
+ * sandbox-manager. Does not judge tasks (packages/tasks) and does not read test output (packages/grading).
+ */
+import { randomBytes } from "node:crypto";
+import type { SandboxService } from "@mortise/contracts";
+import { judge, parseReport } from "@mortise/grading";
+import type { Client } from "@mortise/kernel";
+import { type Execute, taskDigest } from "@mortise/tasks";
+
+const SANDBOX_ALLOWANCE_MS = 30_000;
+
+/** An executor for `validateTask`. `run` names the run in the manager's records. */
+export function executeInSandbox(manager: Client<typeof SandboxService>, run: string): Execute {
+  return async ({ task, solution, attempt }) => {
+    const { expected } = task.tests;
+    if (expected === undefined)
+      return { outcome: "invalid", failed: [], reason: "it has no tests/expected.json" };
+    const nonce = randomBytes(16).toString("hex");
+    const timeoutMs = task.verifier.timeoutSec * 1000;
+    const ran = await manager.runOnce(
+      {
+        run,
+        trial: `validate-${task.id}-${solution}-${attempt}`,
+        task: { id: task.id, digest: taskDigest(task) },
+        argv: ["/bin/sh", "/tests/test.sh"],
+        environment: task.verifier.env,
+        withTests: true,
+        withSolution: solution === "gold",
+        timeoutMs,
+        stdin: new TextEncoder().encode(`${nonce}\n`),
+      },
+      { deadlineMs: timeoutMs + SANDBOX_ALLOWANCE_MS },
+    );
+    if (ran.failureCode !== "")
+      return { outcome: "invalid", failed: [], reason: `${ran.failureCode}: ${ran.failureReason}` };
+    const report = parseReport(expected.format, new TextDecoder().decode(ran.stdout), nonce);
+    const judgement = judge([...expected.failToPass, ...expected.passToPass], report, ran);
+    const failed = judgement.tests.filter(({ status }) => status !== "passed").map(({ name }) => name);
+    if (judgement.outcome === "resolved" || judgement.outcome === "unresolved")
+      return { outcome: judgement.outcome, failed };
+    return { outcome: "invalid", failed, reason: `${judgement.outcome}: ${judgement.reason}` };
+  };
+}
