@@ -222,6 +222,11 @@ export const ERROR_CATALOGUE = {
     meaning: "The engine failed or restarted.",
     fix: "The request may be sent again.",
   },
+  MORTISE_PROVIDER_TOO_LARGE: {
+    disposition: "terminal",
+    meaning: "A model request is larger than the body limit.",
+    fix: "Send less history in one request.",
+  },
   MORTISE_PROVIDER_UNAUTHORIZED: {
     disposition: "terminal",
     meaning: "The session token is missing, wrong or expired.",
