@@ -1,0 +1,125 @@
+/**
+ * Owns the root filesystem of tasks that name no image: this process's own Node binary, a shell and a few
+ * standard programs of the host, with exactly the shared libraries they load. Nothing else of the host is
+ * visible. Built once per set of programs.
+ * Does not install anything and does not know tasks, harnesses or containers.
+ */
+import { execFileSync } from "node:child_process";
+import {
+  constants,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import path from "node:path";
+import { MortiseError } from "@mortise/contracts";
+import { sha256 } from "../patch/patch.js";
+import { COMPILE_CACHE_TARGET, type Image, SANDBOX_UID, WORKSPACE } from "./types.js";
+
+/** Must be there; without them nothing useful runs. */
+const REQUIRED_PROGRAMS = ["sh", "cat", "ls", "env", "sleep"] as const;
+/** Taken when the host has them; what was found is part of the image's digest. */
+const OPTIONAL_PROGRAMS =
+  "basename chmod cp cut date diff dirname echo expr false find grep head id ln mkdir mktemp mv printf pwd readlink realpath rm rmdir sed seq sort stat tail tee test touch tr true uname uniq wc which xargs".split(
+    " ",
+  );
+const PROGRAM_DIRECTORIES = ["/usr/bin", "/bin"];
+const DIRECTORIES = ["proc", "dev", "etc", "opt/harness", "tests", "usr/bin", "root"];
+
+interface SourceFile {
+  /** Absolute path in the image. */
+  readonly target: string;
+  /** Absolute path on the host, links resolved. */
+  readonly source: string;
+}
+
+/** Builds the image below `root` or finds it built. Rejects with MORTISE_SANDBOX_BACKEND if a program is missing. */
+export function prepareHostImage(root: string): Image {
+  const files = withLibraries(programs());
+  const identity = files.map((file) => {
+    const stat = statSync(file.source);
+    return `${file.target}\0${file.source}\0${stat.size}\0${stat.mtimeMs}\0${stat.ino}\n`;
+  });
+  const location = path.join(root, sha256(identity.join("")));
+  if (!existsSync(location)) build(files, root, location);
+  return { digest: readFileSync(`${location}.digest`, "utf8"), location };
+}
+
+function programs(): SourceFile[] {
+  const find = (name: string) =>
+    PROGRAM_DIRECTORIES.map((directory) => path.join(directory, name)).find((file) => existsSync(file));
+  const found: SourceFile[] = [{ target: "/usr/bin/node", source: realpathSync(process.execPath) }];
+  for (const name of [...REQUIRED_PROGRAMS, ...OPTIONAL_PROGRAMS]) {
+    const file = find(name);
+    if (file !== undefined) found.push({ target: `/usr/bin/${name}`, source: realpathSync(file) });
+    else if ((REQUIRED_PROGRAMS as readonly string[]).includes(name))
+      throw new MortiseError({
+        code: "MORTISE_SANDBOX_BACKEND",
+        message: `the host has no \`${name}\` in ${PROGRAM_DIRECTORIES.join(" or ")}`,
+      });
+  }
+  return found;
+}
+
+/** Adds what the dynamic linker would load for each program, under the very paths it looks at. */
+function withLibraries(found: readonly SourceFile[]): SourceFile[] {
+  const libraries = new Map<string, string>();
+  for (const { source } of found) {
+    if (readFileSync(source).subarray(0, 4).toString("latin1") !== "\x7fELF") continue;
+    for (const library of dynamicLibraries(source)) libraries.set(library, realpathSync(library));
+  }
+  return [...found, ...[...libraries].sort().map(([target, source]) => ({ target, source }))];
+}
+
+function dynamicLibraries(program: string): string[] {
+  try {
+    const listing = execFileSync("ldd", [program], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+    return [...listing.matchAll(/(?:=>\s*|^\s*)(\/\S+)\s+\(0x/gm)].map((match) => match[1]!);
+  } catch {
+    // A static program: ldd exits with 1.
+    return [];
+  }
+}
+
+function build(files: readonly SourceFile[], root: string, location: string): void {
+  const unfinished = path.join(root, `unfinished-${process.pid}`);
+  rmSync(unfinished, { recursive: true, force: true });
+  for (const directory of [...DIRECTORIES, WORKSPACE.slice(1), COMPILE_CACHE_TARGET.slice(1)])
+    mkdirSync(path.join(unfinished, directory), { recursive: true, mode: 0o755 });
+  mkdirSync(path.join(unfinished, "tmp"), { mode: 0o1777 });
+  symlinkSync("usr/bin", path.join(unfinished, "bin"));
+  for (const { target, source } of files) placeFile(source, path.join(unfinished, target));
+  writeAccounts(unfinished);
+  const digest = sha256(files.map((f) => `${f.target}\0${sha256(readFileSync(f.source))}\n`).join(""));
+  writeFileSync(`${location}.digest`, digest);
+  renameSync(unfinished, location);
+}
+
+/** A hard link shares the page cache with the services' own Node; a copy is made where links cannot reach. */
+function placeFile(source: string, target: string): void {
+  mkdirSync(path.dirname(target), { recursive: true, mode: 0o755 });
+  const isSafeToShare = (statSync(source).mode & 0o6022) === 0;
+  try {
+    if (!isSafeToShare) throw new Error("setuid or writable by others");
+    linkSync(source, target);
+  } catch {
+    copyFileSync(source, target, constants.COPYFILE_FICLONE);
+  }
+}
+
+function writeAccounts(image: string): void {
+  writeFileSync(
+    path.join(image, "etc/passwd"),
+    `root:x:0:0::/root:/bin/sh\nagent:x:${SANDBOX_UID}:${SANDBOX_UID}::/tmp:/bin/sh\n`,
+  );
+  writeFileSync(path.join(image, "etc/group"), `root:x:0:\nagent:x:${SANDBOX_UID}:\n`);
+  writeFileSync(path.join(image, "etc/hosts"), "127.0.0.1 localhost\n::1 localhost\n");
+}

@@ -1,0 +1,68 @@
+/**
+ * Owns the model endpoint of one sandbox: connections accepted inside its network namespace are joined, byte
+ * for byte, to the proxy. Which sandbox speaks is known from the listener, not from what it says.
+ * Does not parse, log or buffer what passes; the proxy checks the session token.
+ */
+import net from "node:net";
+
+export interface ModelAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+export class ModelRelay {
+  readonly #server: net.Server;
+  readonly #sockets = new Set<net.Socket>();
+
+  private constructor(upstream: ModelAddress) {
+    this.#server = new net.Server({ noDelay: true }, (inner) => this.#join(inner, upstream));
+  }
+
+  /** Takes over a listening socket made elsewhere, as a descriptor. */
+  static async adopt(listenerFd: number, upstream: ModelAddress): Promise<ModelRelay> {
+    const relay = new ModelRelay(upstream);
+    await relay.#listening({ fd: listenerFd });
+    return relay;
+  }
+
+  /** Opens a listener of its own on a free loopback port, for sandboxes that share the host's network. */
+  static async open(upstream: ModelAddress): Promise<{ relay: ModelRelay; port: number }> {
+    const relay = new ModelRelay(upstream);
+    await relay.#listening({ host: "127.0.0.1", port: 0 });
+    return { relay, port: (relay.#server.address() as net.AddressInfo).port };
+  }
+
+  /** Ends every connection and the listener; nothing passes afterwards. Idempotent. */
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    if (!this.#server.listening) return;
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  }
+
+  #listening(options: net.ListenOptions | { fd: number }): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(options as net.ListenOptions, () => {
+        this.#server.off("error", reject);
+        resolve();
+      });
+    });
+  }
+
+  #join(inner: net.Socket, upstream: ModelAddress): void {
+    const outer = net.connect({ ...upstream, noDelay: true });
+    for (const [socket, other] of [
+      [inner, outer],
+      [outer, inner],
+    ] as const) {
+      this.#sockets.add(socket);
+      socket.pipe(other);
+      // Either end failing ends both; the harness sees a broken connection and retries, as it would anywhere.
+      socket.on("error", () => other.destroy());
+      socket.on("close", () => {
+        this.#sockets.delete(socket);
+        other.destroySoon();
+      });
+    }
+  }
+}

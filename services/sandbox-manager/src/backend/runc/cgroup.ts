@@ -1,0 +1,171 @@
+/**
+ * Owns what we read from and do to control groups: usage and evidence, killing a whole tree, removal.
+ * Knows cgroup v1 (one hierarchy per controller) and v2. Limits are written by runc, not here.
+ *
+ * G1  Every group of this manager lies below `/mortise/<owner>`, so a sweep touches nothing else.
+ */
+import { existsSync, readdirSync, readFileSync, rmdirSync } from "node:fs";
+import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Usage } from "../types.js";
+
+/** The kernel refuses removal for a moment after the last process died. */
+const REMOVE_ATTEMPTS = 20;
+const REMOVE_PAUSE_MS = 10;
+
+export class CgroupHost {
+  readonly version: 1 | 2;
+  /** Mount point per v1 controller; for v2 the one mount point under the empty name. */
+  readonly #roots: ReadonlyMap<string, string>;
+
+  private constructor(version: 1 | 2, roots: ReadonlyMap<string, string>) {
+    this.version = version;
+    this.#roots = roots;
+  }
+
+  /** Undefined when no usable hierarchy is mounted. A hybrid host counts as v1: there the controllers are. */
+  static detect(mountinfo = readFileSync("/proc/self/mountinfo", "utf8")): CgroupHost | undefined {
+    const v1 = new Map<string, string>();
+    let v2: string | undefined;
+    for (const line of mountinfo.split("\n")) {
+      const [before, after] = line.split(" - ");
+      const mountPoint = before?.split(" ")[4];
+      const [type, , options] = after?.split(" ") ?? [];
+      if (mountPoint === undefined) continue;
+      if (type === "cgroup2") v2 ??= mountPoint;
+      if (type === "cgroup") for (const name of controllersOf(options ?? "")) v1.set(name, mountPoint);
+    }
+    if (v1.has("memory") && v1.has("pids")) return new CgroupHost(1, v1);
+    if (v2 !== undefined && existsSync(path.join(v2, "cgroup.controllers")))
+      return new CgroupHost(2, new Map([["", v2]]));
+    return undefined;
+  }
+
+  /** v1 can only limit swap when the kernel accounts for it. */
+  get canLimitSwap(): boolean {
+    return (
+      this.version === 2 || existsSync(path.join(this.#roots.get("memory")!, "memory.memsw.limit_in_bytes"))
+    );
+  }
+
+  /** Peak, CPU time and limit events of a group; what the kernel does not offer is absent (C10). */
+  usage(group: string): Usage {
+    const measured =
+      this.version === 1
+        ? {
+            cpuMs: scaled(this.#read("cpuacct", group, "cpuacct.usage"), 1e-6),
+            memoryPeakBytes: scaled(this.#read("memory", group, "memory.max_usage_in_bytes"), 1),
+            oomKills: field(this.#read("memory", group, "memory.oom_control"), "oom_kill"),
+            pidsRefusals: field(this.#read("pids", group, "pids.events"), "max"),
+          }
+        : {
+            cpuMs: scaled(field(this.#read("", group, "cpu.stat"), "usage_usec")?.toString(), 1e-3),
+            memoryPeakBytes: scaled(this.#read("", group, "memory.peak"), 1),
+            oomKills: field(this.#read("", group, "memory.events"), "oom_kill"),
+            pidsRefusals: field(this.#read("", group, "pids.events"), "max"),
+          };
+    return Object.fromEntries(Object.entries(measured).filter(([, value]) => value !== undefined));
+  }
+
+  /** Sends SIGKILL to every process in a group and below; returns how many there were. */
+  kill(group: string): number {
+    const pids = new Set<number>();
+    for (const root of new Set(this.#roots.values())) collectProcesses(path.join(root, group), pids);
+    for (const pid of pids) {
+      try {
+        process.kill(pid, "SIGKILL");
+      } catch {
+        // It ended by itself in between.
+      }
+    }
+    return pids.size;
+  }
+
+  /** Removes a group and all below it in every hierarchy; true if there was one. */
+  async remove(group: string): Promise<boolean> {
+    let isFound = false;
+    for (const root of new Set(this.#roots.values())) {
+      const directory = path.join(root, group);
+      if (!existsSync(directory)) continue;
+      isFound = true;
+      await removeTree(directory);
+    }
+    return isFound;
+  }
+
+  /** Removes a group that other owners may share, unless something is in it. */
+  removeIfEmpty(group: string): void {
+    for (const root of new Set(this.#roots.values())) {
+      try {
+        rmdirSync(path.join(root, group));
+      } catch (error) {
+        const { code } = error as NodeJS.ErrnoException;
+        if (code !== "EBUSY" && code !== "ENOTEMPTY" && code !== "ENOENT") throw error;
+      }
+    }
+  }
+
+  /** Direct children of a group, over all hierarchies. */
+  children(group: string): string[] {
+    const names = new Set<string>();
+    for (const root of this.#roots.values())
+      for (const name of subgroups(path.join(root, group))) names.add(name);
+    return [...names];
+  }
+
+  #read(controller: string, group: string, file: string): string | undefined {
+    const root = this.#roots.get(controller);
+    return root === undefined ? undefined : readIfThere(path.join(root, group, file));
+  }
+}
+
+function controllersOf(superOptions: string): string[] {
+  return superOptions
+    .split(",")
+    .filter((option) => !["rw", "ro", "xattr", "clone_children"].includes(option));
+}
+
+function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+function scaled(text: string | undefined, factor: number): number | undefined {
+  return text === undefined ? undefined : Number(text.trim()) * factor;
+}
+
+function field(text: string | undefined, name: string): number | undefined {
+  const line = text?.split("\n").find((candidate) => candidate.startsWith(`${name} `));
+  return line === undefined ? undefined : Number(line.slice(name.length + 1));
+}
+
+function subgroups(directory: string): string[] {
+  if (!existsSync(directory)) return [];
+  return readdirSync(directory, { withFileTypes: true })
+    .filter((child) => child.isDirectory())
+    .map((child) => child.name);
+}
+
+function collectProcesses(directory: string, into: Set<number>): void {
+  for (const name of subgroups(directory)) collectProcesses(path.join(directory, name), into);
+  for (const line of readIfThere(path.join(directory, "cgroup.procs"))?.split("\n") ?? [])
+    if (line !== "") into.add(Number(line));
+}
+
+async function removeTree(directory: string): Promise<void> {
+  for (const name of subgroups(directory)) await removeTree(path.join(directory, name));
+  for (let attempt = 1; ; attempt++) {
+    try {
+      rmdirSync(directory);
+      return;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === "ENOENT") return;
+      if (code !== "EBUSY" || attempt === REMOVE_ATTEMPTS) throw error;
+      await delay(REMOVE_PAUSE_MS);
+    }
+  }
+}

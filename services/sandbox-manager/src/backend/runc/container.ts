@@ -1,0 +1,178 @@
+/**
+ * Owns one `runc run`: the command is the container's first process, runc stays in the foreground until it
+ * ends. Turns exit, kill and the kernel's counters into an `Outcome`.
+ * Does not build the root filesystem or the configuration (see sandbox.ts, config.ts).
+ *
+ * K1  The control group outlives the process (`--keep`), so evidence of a limit is read before it is removed.
+ * K2  Killing the first process kills the PID namespace: no process of the command survives its end.
+ */
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { constants as osConstants } from "node:os";
+import path from "node:path";
+import { NO_OUTPUT, OutputCollector } from "../output.js";
+import type { Command, ExecResult, Outcome, Usage } from "../types.js";
+import type { CgroupHost } from "./cgroup.js";
+
+/** runc is a short-lived Go program: collecting garbage costs more than the memory it would free. */
+const RUNC_ENVIRONMENT = {
+  PATH: process.env.PATH ?? "/usr/sbin:/usr/bin:/sbin:/bin",
+  GOGC: "off",
+  GOMAXPROCS: "1",
+};
+const SIGNAL_NAMES = new Map(Object.entries(osConstants.signals).map(([name, number]) => [number, name]));
+const SIGNAL_BASE = 128;
+/** Last part of runc's own message that is kept as the reason of a refused start. */
+const REASON_BYTES = 600;
+
+export interface ContainerFacts {
+  readonly runc: string;
+  readonly id: string;
+  /** Directory for this command's bundle, runc state, pid file and log; removed at the end. */
+  readonly directory: string;
+  readonly config: object;
+  readonly cgroup: string;
+  readonly cgroups: CgroupHost;
+  readonly outputBytes: number;
+}
+
+type Ending = "timeout" | "cancelled" | "destroyed";
+
+/** A running container; `result` never rejects for what the command did. */
+export class Container {
+  readonly #facts: ContainerFacts;
+  readonly result: Promise<ExecResult>;
+  #ending: Ending | undefined;
+
+  constructor(facts: ContainerFacts, command: Command) {
+    this.#facts = facts;
+    mkdirSync(facts.directory, { recursive: true, mode: 0o700 });
+    writeFileSync(path.join(facts.directory, "config.json"), JSON.stringify(facts.config), { mode: 0o600 });
+    this.result = this.#run(command);
+  }
+
+  /** Kills the whole tree; the first reason given is the one reported. */
+  kill(ending: Ending): void {
+    this.#ending ??= ending;
+    const pid = this.#firstProcess();
+    if (pid !== undefined) killQuietly(pid);
+    this.#facts.cgroups.kill(this.#facts.cgroup);
+  }
+
+  async #run(command: Command): Promise<ExecResult> {
+    const startedAt = performance.now();
+    const stdout = new OutputCollector(this.#facts.outputBytes);
+    const stderr = new OutputCollector(this.#facts.outputBytes);
+    const abort = () => this.kill("cancelled");
+    const timer = setTimeout(() => this.kill("timeout"), command.timeoutMs);
+    command.signal?.addEventListener("abort", abort, { once: true });
+    if (command.signal?.aborted) this.#ending = "cancelled";
+    try {
+      const status = this.#ending === undefined ? await this.#spawn(command, stdout, stderr) : NOT_STARTED;
+      const usage = this.#facts.cgroups.usage(this.#facts.cgroup);
+      return {
+        outcome: this.#outcome(status, usage),
+        stdout: status.error === undefined ? stdout.end() : NO_OUTPUT,
+        stderr: stderr.end(),
+        usage,
+        wallMs: performance.now() - startedAt,
+        isInsecure: false,
+      };
+    } finally {
+      clearTimeout(timer);
+      command.signal?.removeEventListener("abort", abort);
+      await this.#cleanUp();
+    }
+  }
+
+  #spawn(command: Command, stdout: OutputCollector, stderr: OutputCollector): Promise<RuncStatus> {
+    const { runc, id, directory } = this.#facts;
+    return new Promise((resolve) => {
+      const child = spawn(
+        runc,
+        [
+          ...["--root", path.join(directory, "runc"), "--log", path.join(directory, "log")],
+          ...["run", "--keep", "--bundle", directory, "--pid-file", path.join(directory, "pid"), id],
+        ],
+        { env: RUNC_ENVIRONMENT, stdio: [command.stdin === undefined ? "ignore" : "pipe", "pipe", "pipe"] },
+      );
+      child.stdout!.on("data", (chunk: Uint8Array) => {
+        stdout.add(chunk);
+        command.onStdout?.(chunk);
+      });
+      child.stderr!.on("data", (chunk: Uint8Array) => stderr.add(chunk));
+      // The command may end without reading its input.
+      child.stdin?.on("error", () => undefined);
+      child.stdin?.end(command.stdin);
+      child.on("error", (error) => resolve({ code: null, signal: null, error: error.message }));
+      child.on("close", (code, signal) => resolve({ code, signal }));
+      // A kill that came before the first process existed found nothing to kill.
+      child.on("spawn", () => this.#killLate(child.pid!));
+    });
+  }
+
+  /** Repeats a kill until the container is gone: runc may have been between two forks. */
+  #killLate(runcPid: number): void {
+    const timer = setInterval(() => {
+      if (!isAlive(runcPid)) clearInterval(timer);
+      else if (this.#ending !== undefined) this.kill(this.#ending);
+    }, 200);
+    timer.unref();
+    this.#stopKilling = () => clearInterval(timer);
+  }
+  #stopKilling: () => void = () => undefined;
+
+  #outcome(status: RuncStatus, usage: Usage): Outcome {
+    if (this.#ending === "destroyed") return { kind: "lost", reason: "the sandbox was destroyed" };
+    if (this.#ending !== undefined) return { kind: this.#ending };
+    if (status.error !== undefined) return { kind: "refused", reason: `runc did not start: ${status.error}` };
+    // runc writes the pid file after the command's process is set up and before it is let go.
+    if (this.#firstProcess() === undefined) return { kind: "refused", reason: this.#runcMessage() };
+    if (status.code === null) return { kind: "lost", reason: `runc was ended by ${status.signal}` };
+    if ((usage.oomKills ?? 0) > 0 && status.code !== 0)
+      return { kind: "out-of-memory", kills: usage.oomKills! };
+    const signal = SIGNAL_NAMES.get(status.code - SIGNAL_BASE);
+    return signal === undefined ? { kind: "exited", code: status.code } : { kind: "signalled", signal };
+  }
+
+  #firstProcess(): number | undefined {
+    const file = path.join(this.#facts.directory, "pid");
+    return existsSync(file) ? Number(readFileSync(file, "utf8")) || undefined : undefined;
+  }
+
+  #runcMessage(): string {
+    const file = path.join(this.#facts.directory, "log");
+    const text = existsSync(file) ? readFileSync(file, "utf8") : "";
+    return text.slice(-REASON_BYTES).trim() || "runc ended without a message";
+  }
+
+  async #cleanUp(): Promise<void> {
+    this.#stopKilling();
+    this.#facts.cgroups.kill(this.#facts.cgroup);
+    await this.#facts.cgroups.remove(this.#facts.cgroup);
+    rmSync(this.#facts.directory, { recursive: true, force: true });
+  }
+}
+
+interface RuncStatus {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly error?: string;
+}
+const NOT_STARTED: RuncStatus = { code: null, signal: null };
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+function killQuietly(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It ended by itself in between.
+  }
+}

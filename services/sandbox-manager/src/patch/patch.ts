@@ -1,0 +1,149 @@
+/**
+ * Owns the patch object: what an agent changed in its workspace, as the difference of two sets of leaves.
+ * Does not read file systems (see upper.ts, snapshot.ts) and does not judge changes: the verifier may strip more.
+ *
+ * P1  Canonical: equal changes give equal bytes on every backend. Entries are sorted by path; times, owners,
+ *     empty directories and mode bits other than "executable" are no part of a change.
+ * P2  Contained: every path is relative, free of `.`, `..` and `.git`; a symbolic link never leads out of the
+ *     workspace; no entry lies below another entry.
+ */
+import { createHash } from "node:crypto";
+import path from "node:path/posix";
+import type { DiffLimits, TreeEntry } from "../backend/types.js";
+
+export type PatchEntry =
+  | {
+      readonly kind: "file";
+      readonly path: string;
+      readonly mode: 0o644 | 0o755;
+      readonly content: Uint8Array;
+    }
+  | { readonly kind: "symlink"; readonly path: string; readonly target: string }
+  | { readonly kind: "deleted"; readonly path: string };
+
+/** A change that is deliberately not part of the patch. */
+export interface SkippedChange {
+  readonly path: string;
+  readonly reason:
+    | "special-file"
+    | "name-not-utf8"
+    | "git-metadata"
+    | "symlink-leaves-workspace"
+    | "over-limit";
+}
+
+export interface Patch {
+  /** Digest of the tree it was taken against. */
+  readonly base: string;
+  readonly entries: readonly PatchEntry[];
+  readonly skipped: readonly SkippedChange[];
+}
+
+/** A leaf found in the workspace after the agent; content is read only when it is needed. */
+export type FoundLeaf =
+  | {
+      readonly kind: "file";
+      readonly isExecutable: boolean;
+      readonly size: number;
+      readonly read: () => Uint8Array;
+    }
+  | { readonly kind: "symlink"; readonly target: string };
+
+export function sha256(bytes: Uint8Array | string): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+/** Whether a path stays inside the tree it is relative to, by its spelling (P2). */
+export function isContainedPath(candidate: string): boolean {
+  if (candidate === "" || candidate.startsWith("/") || candidate.includes("\0")) return false;
+  return candidate.split("/").every((part) => part !== "" && part !== "." && part !== "..");
+}
+
+/** Whether a link at `linkPath` with this target stays inside, by spelling; absolute targets never do. */
+export function isContainedLink(linkPath: string, target: string): boolean {
+  if (target === "" || target.startsWith("/") || target.includes("\0")) return false;
+  const resolved = path.normalize(path.join(path.dirname(linkPath), target));
+  return resolved !== ".." && !resolved.startsWith("../");
+}
+
+/** Builds the canonical patch (P1) from single findings, whatever order they arrive in. */
+export class PatchBuilder {
+  readonly #before: ReadonlyMap<string, TreeEntry>;
+  readonly #base: string;
+  readonly #limits: DiffLimits;
+  readonly #entries = new Map<string, PatchEntry>();
+  readonly #skipped: SkippedChange[] = [];
+  #totalBytes = 0;
+
+  constructor(base: { digest: string; entries: ReadonlyMap<string, TreeEntry> }, limits: DiffLimits) {
+    this.#base = base.digest;
+    this.#before = base.entries;
+    this.#limits = limits;
+  }
+
+  /** A change is left out: the leaf, if there was one, counts as unchanged. */
+  skip(leafPath: string, reason: SkippedChange["reason"]): void {
+    this.#entries.delete(leafPath);
+    this.#skipped.push({ path: leafPath, reason });
+  }
+
+  /** A leaf exists afterwards; nothing is recorded if it is as it was before. */
+  present(leafPath: string, leaf: FoundLeaf): void {
+    const reason = this.#reasonToSkip(leafPath, leaf);
+    if (reason !== undefined) {
+      this.skip(leafPath, reason);
+      return;
+    }
+    const entry = asEntry(leafPath, leaf);
+    if (isUnchanged(this.#before.get(leafPath), entry)) {
+      this.#entries.delete(leafPath);
+      return;
+    }
+    if (entry.kind === "file") this.#totalBytes += entry.content.byteLength;
+    this.#entries.set(leafPath, entry);
+  }
+
+  /** Every earlier leaf at or below a path is gone, unless `present` is told of it later. */
+  absent(removedPath: string): void {
+    for (const leafPath of this.#before.keys()) {
+      if (leafPath !== removedPath && !leafPath.startsWith(`${removedPath}/`)) continue;
+      if (isGitMetadata(leafPath)) continue;
+      this.#entries.set(leafPath, { kind: "deleted", path: leafPath });
+    }
+  }
+
+  build(): Patch {
+    const byPath = (a: { path: string }, b: { path: string }) =>
+      a.path < b.path ? -1 : a.path > b.path ? 1 : 0;
+    return {
+      base: this.#base,
+      entries: [...this.#entries.values()].sort(byPath),
+      skipped: this.#skipped.sort(byPath),
+    };
+  }
+
+  #reasonToSkip(leafPath: string, leaf: FoundLeaf): SkippedChange["reason"] | undefined {
+    if (isGitMetadata(leafPath)) return "git-metadata";
+    if (leaf.kind === "symlink")
+      return isContainedLink(leafPath, leaf.target) ? undefined : "symlink-leaves-workspace";
+    const { maxFileBytes, maxTotalBytes } = this.#limits;
+    return leaf.size > maxFileBytes || this.#totalBytes + leaf.size > maxTotalBytes
+      ? "over-limit"
+      : undefined;
+  }
+}
+
+function isGitMetadata(leafPath: string): boolean {
+  return leafPath.split("/").includes(".git");
+}
+
+function asEntry(leafPath: string, leaf: FoundLeaf): PatchEntry & { kind: "file" | "symlink" } {
+  if (leaf.kind === "symlink") return { kind: "symlink", path: leafPath, target: leaf.target };
+  return { kind: "file", path: leafPath, mode: leaf.isExecutable ? 0o755 : 0o644, content: leaf.read() };
+}
+
+function isUnchanged(before: TreeEntry | undefined, entry: PatchEntry): boolean {
+  if (before?.kind !== entry.kind) return false;
+  if (entry.kind === "symlink") return before.sha256 === sha256(entry.target);
+  return entry.kind === "file" && before.mode === entry.mode && before.sha256 === sha256(entry.content);
+}

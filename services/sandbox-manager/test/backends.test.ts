@@ -1,0 +1,39 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, describe, test } from "vitest";
+import { DockerBackend } from "../src/backend/docker/backend.js";
+import { ProcessBackend } from "../src/backend/process/backend.js";
+import { RuncBackend } from "../src/backend/runc/backend.js";
+import type { SandboxBackend } from "../src/backend/types.js";
+import { type Confines, describeBackend } from "./conformance.js";
+
+const state = mkdtempSync(path.join(tmpdir(), "mortise-backends-"));
+afterAll(() => rmSync(state, { recursive: true, force: true }));
+
+const directory = (name: string) => path.join(state, name);
+const socketPath = process.env.MORTISE_TEST_DOCKER_SOCKET;
+const candidates: [string, () => SandboxBackend, Confines][] = [
+  [
+    "runc",
+    () => new RuncBackend({ stateDirectory: directory("runc"), runc: "runc" }),
+    { isolation: true, diskLimit: true, outlivesTimeout: true },
+  ],
+  [
+    "docker",
+    () => new DockerBackend({ stateDirectory: directory("docker"), ...(socketPath ? { socketPath } : {}) }),
+    { isolation: true, diskLimit: false, outlivesTimeout: false },
+  ],
+  [
+    "process",
+    () => new ProcessBackend({ stateDirectory: directory("process"), warn: () => undefined }),
+    { isolation: false, diskLimit: false, outlivesTimeout: true },
+  ],
+];
+
+for (const [name, make, confines] of candidates) {
+  const available = await make().availability();
+  if (available.ok) describeBackend(name, make, confines);
+  else
+    describe(`${name} backend`, () => void test.skip(`not available: ${available.reason}`, () => undefined));
+}
