@@ -1,0 +1,69 @@
+/**
+ * Owns what does not change during a run: limits, deadlines, the draw of tasks, the attempts of an evaluation.
+ * Does not hold state.
+ */
+import type { RunConfig } from "@mortise/contracts";
+import { evaluationPlan, type IndexedTask, type PlannedAttempt, TaskOrder } from "../task-order.js";
+import type { TrialStage } from "../trial/trial.js";
+
+/** Deadline of each stage a trial may be stuck in, milliseconds. */
+export type StageDeadlines = Readonly<Record<Exclude<TrialStage, "queued" | "opening">, number>>;
+
+export interface RunPlan {
+  readonly run: string;
+  readonly seed: number;
+  readonly groupSize: number;
+  readonly slots: number;
+  readonly warm: number;
+  readonly maxRetries: number;
+  /** η */
+  readonly maxStaleness: number;
+  readonly steps: number;
+  readonly groupsPerStep: number;
+  readonly refillDropped: boolean;
+  readonly tamper: "exclude" | "penalise";
+  readonly order: TaskOrder;
+  /** The attempts of every evaluation: the same list before and after, so that they pair. */
+  readonly attempts: readonly PlannedAttempt[];
+  readonly evaluateBefore: boolean;
+  readonly evaluateAfter: boolean;
+  readonly deadlines: StageDeadlines;
+}
+
+/** Launches may wait behind others, and a lost manager's work returns only after its acknowledgement wait. */
+const QUEUE_GRACE_MS = 120_000;
+/** Quiesce, diff and the report, after the manager's own timeout has fired. */
+const REPORT_GRACE_MS = 30_000;
+const SEAL_DEADLINE_MS = 120_000;
+
+export function runPlan(
+  config: RunConfig,
+  tasks: { train: readonly IndexedTask[]; evaluate: readonly IndexedTask[] },
+): RunPlan {
+  const { rollout, trainer, evaluation } = config;
+  const attempts = evaluationPlan(tasks.evaluate, evaluation.attempts);
+  return {
+    run: config.run.id,
+    seed: config.run.seed,
+    groupSize: rollout.groupSize,
+    slots: rollout.slots,
+    warm: rollout.warm,
+    maxRetries: rollout.maxRetries,
+    maxStaleness: config.async.maxStaleness,
+    steps: trainer.steps,
+    groupsPerStep: trainer.groupsPerStep,
+    refillDropped: trainer.refillDropped,
+    tamper: config.termination.tamper,
+    order: new TaskOrder(tasks.train, config.run.seed),
+    attempts,
+    evaluateBefore: evaluation.before && attempts.length > 0,
+    evaluateAfter: evaluation.after && attempts.length > 0,
+    deadlines: {
+      launched: rollout.setupTimeoutMs + QUEUE_GRACE_MS,
+      warm: rollout.warmTimeoutMs + REPORT_GRACE_MS,
+      running: rollout.agentTimeoutMs + REPORT_GRACE_MS,
+      sealing: SEAL_DEADLINE_MS,
+      verifying: rollout.verifyTimeoutMs + QUEUE_GRACE_MS,
+    },
+  };
+}
