@@ -42,6 +42,7 @@ export class RuncBackend implements SandboxBackend {
   readonly #sandboxes = new Map<string, RuncSandbox>();
   #stateDirectory = "";
   #trees: TreeStore | undefined;
+  #cgroups: CgroupHost | undefined;
 
   constructor(options: RuncOptions) {
     this.#options = options;
@@ -68,6 +69,7 @@ export class RuncBackend implements SandboxBackend {
     claim(this.#options.stateDirectory);
     this.#stateDirectory = realpathSync(this.#options.stateDirectory);
     const report = await sweep(this.#stateDirectory);
+    this.#cgroups = CgroupHost.detect();
     mkdirSync(this.#path("images"), { recursive: true });
     this.#trees = new TreeStore(this.#path("trees"), SANDBOX_UID);
     const run = runDirectory(this.#stateDirectory);
@@ -87,6 +89,7 @@ export class RuncBackend implements SandboxBackend {
   }
 
   async create(spec: SandboxSpec): Promise<Sandbox> {
+    if (this.#cgroups === undefined) throw setupError("the backend was not started");
     if (!SANDBOX_ID.test(spec.id)) throw setupError(`sandbox id ${JSON.stringify(spec.id)} is not allowed`);
     if (this.#sandboxes.has(spec.id) || existsSync(path.join(runDirectory(this.#stateDirectory), spec.id)))
       throw setupError(`sandbox ${spec.id} exists already`);
@@ -94,7 +97,7 @@ export class RuncBackend implements SandboxBackend {
       runc: this.#options.runc,
       runDirectory: runDirectory(this.#stateDirectory),
       cgroupParent: cgroupParent(this.#stateDirectory),
-      cgroups: CgroupHost.detect()!,
+      cgroups: this.#cgroups,
       onDestroyed: (id) => this.#sandboxes.delete(id),
     });
     this.#sandboxes.set(spec.id, sandbox);

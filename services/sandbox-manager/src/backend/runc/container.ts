@@ -6,13 +6,13 @@
  * K1  The control group outlives the process (`--keep`), so evidence of a limit is read before it is removed.
  * K2  Killing the first process kills the PID namespace: no process of the command survives its end.
  */
-import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { constants as osConstants } from "node:os";
 import path from "node:path";
 import { NO_OUTPUT, OutputCollector } from "../output.js";
 import type { Command, ExecResult, Outcome, Usage } from "../types.js";
 import type { CgroupHost } from "./cgroup.js";
+import { type Exit, type Launched, launch } from "./launch.js";
 
 /** runc is a short-lived Go program: collecting garbage costs more than the memory it would free. */
 const RUNC_ENVIRONMENT = {
@@ -22,6 +22,7 @@ const RUNC_ENVIRONMENT = {
 };
 const SIGNAL_NAMES = new Map(Object.entries(osConstants.signals).map(([name, number]) => [number, name]));
 const SIGNAL_BASE = 128;
+const KILL_AGAIN_MS = 200;
 /** Last part of runc's own message that is kept as the reason of a refused start. */
 const REASON_BYTES = 600;
 
@@ -68,7 +69,7 @@ export class Container {
     command.signal?.addEventListener("abort", abort, { once: true });
     if (command.signal?.aborted) this.#ending = "cancelled";
     try {
-      const status = this.#ending === undefined ? await this.#spawn(command, stdout, stderr) : NOT_STARTED;
+      const status = this.#ending === undefined ? await this.#launch(command, stdout, stderr) : NOT_STARTED;
       const usage = this.#facts.cgroups.usage(this.#facts.cgroup);
       return {
         outcome: this.#outcome(status, usage),
@@ -85,42 +86,34 @@ export class Container {
     }
   }
 
-  #spawn(command: Command, stdout: OutputCollector, stderr: OutputCollector): Promise<RuncStatus> {
+  async #launch(command: Command, stdout: OutputCollector, stderr: OutputCollector): Promise<RuncStatus> {
     const { runc, id, directory } = this.#facts;
-    return new Promise((resolve) => {
-      const child = spawn(
-        runc,
-        [
-          ...["--root", path.join(directory, "runc"), "--log", path.join(directory, "log")],
+    let runcProcess: Launched;
+    try {
+      runcProcess = launch({
+        argv: [
+          ...([runc, "--root", path.join(directory, "runc"), "--log", path.join(directory, "log")] as const),
           ...["run", "--keep", "--bundle", directory, "--pid-file", path.join(directory, "pid"), id],
         ],
-        { env: RUNC_ENVIRONMENT, stdio: [command.stdin === undefined ? "ignore" : "pipe", "pipe", "pipe"] },
-      );
-      child.stdout!.on("data", (chunk: Uint8Array) => {
-        stdout.add(chunk);
-        command.onStdout?.(chunk);
+        environment: RUNC_ENVIRONMENT,
+        stdin: command.stdin,
+        onStdout: (chunk) => {
+          stdout.add(chunk);
+          command.onStdout?.(chunk);
+        },
+        onStderr: (chunk) => stderr.add(chunk),
       });
-      child.stderr!.on("data", (chunk: Uint8Array) => stderr.add(chunk));
-      // The command may end without reading its input.
-      child.stdin?.on("error", () => undefined);
-      child.stdin?.end(command.stdin);
-      child.on("error", (error) => resolve({ code: null, signal: null, error: error.message }));
-      child.on("close", (code, signal) => resolve({ code, signal }));
-      // A kill that came before the first process existed found nothing to kill.
-      child.on("spawn", () => this.#killLate(child.pid!));
-    });
+    } catch (error) {
+      return { code: null, signal: null, error: (error as Error).message };
+    }
+    // A kill that came before the first process existed found nothing to kill: it is repeated until the end.
+    const again = setInterval(() => this.#ending !== undefined && this.kill(this.#ending), KILL_AGAIN_MS);
+    try {
+      return await runcProcess.exit;
+    } finally {
+      clearInterval(again);
+    }
   }
-
-  /** Repeats a kill until the container is gone: runc may have been between two forks. */
-  #killLate(runcPid: number): void {
-    const timer = setInterval(() => {
-      if (!isAlive(runcPid)) clearInterval(timer);
-      else if (this.#ending !== undefined) this.kill(this.#ending);
-    }, 200);
-    timer.unref();
-    this.#stopKilling = () => clearInterval(timer);
-  }
-  #stopKilling: () => void = () => undefined;
 
   #outcome(status: RuncStatus, usage: Usage): Outcome {
     if (this.#ending === "destroyed") return { kind: "lost", reason: "the sandbox was destroyed" };
@@ -147,27 +140,17 @@ export class Container {
   }
 
   async #cleanUp(): Promise<void> {
-    this.#stopKilling();
     this.#facts.cgroups.kill(this.#facts.cgroup);
     await this.#facts.cgroups.remove(this.#facts.cgroup);
     rmSync(this.#facts.directory, { recursive: true, force: true });
   }
 }
 
-interface RuncStatus {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
+interface RuncStatus extends Exit {
+  /** runc itself could not be started. */
   readonly error?: string;
 }
 const NOT_STARTED: RuncStatus = { code: null, signal: null };
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-}
 
 function killQuietly(pid: number): void {
   try {
