@@ -43,7 +43,8 @@ export function isNotFound(error: unknown): boolean {
 export function isTransient(error: unknown): boolean {
   if (error instanceof errors.ClosedConnectionError || error instanceof errors.DrainingConnectionError)
     return false;
-  if (error instanceof JetStreamApiError) return error.code === SYSTEM_UNAVAILABLE || error.status === 503;
+  if (error instanceof JetStreamApiError)
+    return error.code === SYSTEM_UNAVAILABLE || (error.status === 503 && !isFull(error));
   if (error instanceof errors.RequestError) return !isDenied(error);
   return (
     error instanceof errors.TimeoutError ||

@@ -52,7 +52,8 @@ export class Follower implements Following {
   #cursor: number | undefined;
   #consumerSequence = 0;
   #queue: Delivery[] = [];
-  #working: Promise<void> | undefined;
+  #isWorking = false;
+  #worked: Promise<void> = Promise.resolve();
   #isRenewing = false;
 
   constructor(bus: Bus, manager: JetStreamManager, options: FollowerOptions) {
@@ -79,7 +80,7 @@ export class Follower implements Following {
     this.#pull?.stop();
     this.#forgetReconnect();
     this.#queue = [];
-    await this.#working;
+    await this.#worked;
     this.#drop();
   }
 
@@ -140,10 +141,11 @@ export class Follower implements Following {
     this.#consumerSequence = delivery.consumerSequence;
     this.#cursor = delivery.sequence;
     this.#queue.push(delivery);
-    this.#working ??= this.#work();
+    if (!this.#isWorking) this.#worked = this.#work();
   }
 
   async #work(): Promise<void> {
+    this.#isWorking = true;
     try {
       for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
         const handled = this.#options.onDelivery(next);
@@ -154,13 +156,13 @@ export class Follower implements Following {
     } catch (error) {
       this.#fail(error); // F2
     } finally {
-      this.#working = undefined;
+      this.#isWorking = false;
     }
   }
 
   #noteDry(): void {
     // What was pending at the start may have been removed since and never arrive.
-    if (this.#queue.length === 0 && this.#working === undefined) this.#resolveCaughtUp();
+    if (this.#queue.length === 0 && !this.#isWorking) this.#resolveCaughtUp();
   }
 
   #renew(reason: string): void {

@@ -4,16 +4,19 @@
  * Does not encode messages.
  */
 import type { JetStreamClient, PubAck } from "@nats-io/jetstream";
-import { headers as emptyHeaders, type MsgHdrs } from "@nats-io/nats-core";
+import { Empty, headers as emptyHeaders, type MsgHdrs } from "@nats-io/nats-core";
 import { retry } from "../retry.js";
 import { currentTraceParent, TRACE_PARENT } from "../telemetry.js";
-import { busError, isTransient } from "./failure.js";
+import { busError, isTransient, isWrongLastSequence } from "./failure.js";
 import type { Published } from "./types.js";
 
 /** Answers take well under a millisecond; the rest is an election or a restart, and the retry handles those. */
 const ACK_TIMEOUT_MS = 3_000;
 /** Longest outage a publish rides out before its caller is told. */
 const PATIENCE_MS = 60_000;
+
+/** No message has this id: every id of ours names what it belongs to. */
+const IMPOSSIBLE_ID = "-";
 
 export interface RawPublish {
   readonly subject: string;
@@ -59,7 +62,28 @@ export class Publisher {
       });
       return { sequence: ack.seq, duplicate: ack.duplicate };
     } catch (error) {
+      const stored = isWrongLastSequence(error) ? await this.#findStored(message) : undefined;
+      if (stored !== undefined) return stored;
       throw busError(error, message.subject);
+    }
+  }
+
+  /**
+   * The server compares the expected sequence before it looks for duplicates, so a message that is stored already
+   * conflicts with itself. Asked again with an expectation that is checked after the duplicates and never holds,
+   * it answers with the stored sequence or refuses; it can store nothing.
+   */
+  async #findStored(message: RawPublish): Promise<Published | undefined> {
+    const expect = { lastMsgID: IMPOSSIBLE_ID };
+    try {
+      const ack = await this.#jetstream.publish(message.subject, Empty, {
+        msgID: message.messageId,
+        timeout: ACK_TIMEOUT_MS,
+        expect,
+      });
+      return { sequence: ack.seq, duplicate: true };
+    } catch {
+      return undefined; // not stored under this id, or not to be learned now: the conflict stands
     }
   }
 }
