@@ -138,7 +138,13 @@ export const RunConfig = z.strictObject({
       entropyCoefficient: z.number().min(0).default(0).describe("Weight of the entropy bonus."),
       epochs: z.int().min(1).default(1).describe("Passes over a batch."),
       miniBatches: z.int().min(1).default(1).describe("Optimiser updates per pass; a trial is never split."),
-      microBatchTokens: z.int().min(64).default(4096).describe("Tokens processed at once."),
+      microBatchTokens: z
+        .int()
+        .min(64)
+        .default(16_384)
+        .describe(
+          "Tokens whose activations are kept at once; a larger batch is computed in parts, each twice.",
+        ),
       optimiser: Optimiser.prefault({
         learningRate: 1e-6,
         warmupUpdates: 0,

@@ -15,6 +15,10 @@ const Demonstration = z.object({
   tools: z.array(z.looseObject({})).optional(),
 });
 type Demonstration = z.infer<typeof Demonstration>;
+type Message = Demonstration["messages"][number];
+interface ToolCall {
+  readonly function?: Readonly<Record<string, unknown>>;
+}
 
 /** One row: the loss weight of predicting ids[t] is weights[t]. */
 export interface WeightedRow {
@@ -46,7 +50,7 @@ export function demonstrationRows(
   for (const [i, line] of text.split("\n").entries()) {
     if (line.trim() === "") continue;
     const where = `${source}:${i + 1}`;
-    const rows = rowsOf(parse(line, where), renderer, options.promptWeight);
+    const rows = attributed(where, () => rowsOf(parse(line), renderer, options.promptWeight));
     if (rows.length === 0) throw malformed(where, "has no assistant message");
     const longest = Math.max(...rows.map((row) => row.ids.length));
     if (longest > options.maxTokens)
@@ -57,13 +61,20 @@ export function demonstrationRows(
   return all;
 }
 
-function parse(line: string, where: string): Demonstration {
+/** Whatever one line brings about is reported as that line's; what concerns the checkpoint is not. */
+function attributed<T>(where: string, fn: () => T): T {
   try {
-    return Demonstration.parse(JSON.parse(line));
+    return fn();
   } catch (cause) {
+    if (cause instanceof MortiseError && cause.code === "MORTISE_POLICY_CHECKPOINT") throw cause;
     const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : (cause as Error).message;
     throw malformed(where, reason.replaceAll("\n", " "), cause);
   }
+}
+
+function parse(line: string): Demonstration {
+  const given = Demonstration.parse(JSON.parse(line));
+  return { ...given, messages: given.messages.map(forTemplate) };
 }
 
 function rowsOf({ messages, tools }: Demonstration, renderer: Renderer, promptWeight: number): WeightedRow[] {
@@ -87,9 +98,21 @@ function rowsOf({ messages, tools }: Demonstration, renderer: Renderer, promptWe
   return rows.map((row) => ({ ids: Int32Array.from(row.ids), weights: Float32Array.from(row.weights) }));
 }
 
+/** Templates expect the arguments of a call as a mapping; the API carries them as JSON text. */
+function forTemplate(message: Message): Message {
+  if (!Array.isArray(message.tool_calls)) return message;
+  const calls = (message.tool_calls as ToolCall[]).map((call) => {
+    const text = call.function?.arguments;
+    return typeof text === "string"
+      ? { ...call, function: { ...call.function, arguments: JSON.parse(text) } }
+      : call;
+  });
+  return { ...message, tool_calls: calls };
+}
+
 function encode(
   renderer: Renderer,
-  messages: Demonstration["messages"],
+  messages: readonly Message[],
   tools: Demonstration["tools"],
   isPrompt: boolean,
 ): number[] {
