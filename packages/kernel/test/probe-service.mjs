@@ -1,0 +1,35 @@
+/** A service for service.test.ts, run as its own process on the built package. */
+import { SandboxService } from "@mortise/contracts";
+import { implement, runService, stageCpu } from "../dist/index.js";
+
+const answerNothing = async () => ({});
+
+await runService({
+  name: "verifier",
+  needsRun: process.env.PROBE_NEEDS_RUN === "1",
+  async start(context) {
+    stageCpu.add("probe", 12);
+    const { site, run, log, signal } = context;
+    return {
+      presence: { colour: "blue" },
+      computeCpuMs: () => 5,
+      bindings: [
+        implement(SandboxService, {
+          async getSandboxStatus() {
+            return { backend: `${site.verifier.concurrency} ${run?.run.id}`, insecure: false };
+          },
+          async cancelTrial() {
+            context.fail(new Error("told to fail"));
+            return {};
+          },
+          startAgent: answerNothing,
+          runOnce: answerNothing,
+        }),
+      ],
+      async drain() {
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        log.info({ event: "probe.drained", isAborted: signal.aborted });
+      },
+    };
+  },
+});
