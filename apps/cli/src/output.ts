@@ -33,7 +33,9 @@ export function printError(options: OutputOptions, error: unknown): number {
     note(error instanceof Error ? (error.stack ?? error.message) : String(error));
     return EXIT_FAILURE;
   }
-  const field = typeof error.detail.field === "string" ? error.detail.field : undefined;
+  const field = [error.detail.field, error.detail.source, error.detail.path].find(
+    (place) => typeof place === "string",
+  );
   note(`${error.code}${field === undefined ? "" : ` (${field})`}: ${error.message}\n  fix: ${error.fix}`);
   if (options.json) {
     const { code, fix } = error;

@@ -6,6 +6,7 @@
  * I1  Secrets are born in this process and live in files of mode 0600 in a directory of mode 0700.
  * I2  A file appears whole: it is written beside its place and renamed.
  */
+import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import {
@@ -27,12 +28,19 @@ export function createIdentities(): Identities {
   return new Map(BUS_USERS.map((user) => [user, { user, password: randomToken(), bearer }]));
 }
 
-/** The operator's own server has its own users: every service uses the credentials in NATS_URL, if there are any. */
+/**
+ * The operator's own server has its own users: every service uses the credentials in the address. A server that
+ * asks for none accepts any; one that does says so at the first connection.
+ */
 export function identitiesFromUrl(url: string): Identities {
   const { username, password } = new URL(url.includes("://") ? url : `nats://${url}`);
-  const bearer = randomToken();
-  const given = { user: decodeURIComponent(username), password: decodeURIComponent(password), bearer };
-  return new Map(BUS_USERS.map((user) => [user, given]));
+  const user = username === "" ? "mortise" : decodeURIComponent(username);
+  const given = {
+    user,
+    password: password === "" ? randomToken() : decodeURIComponent(password),
+    bearer: randomToken(),
+  };
+  return new Map(BUS_USERS.map((name) => [name, given]));
 }
 
 /** Writes `<directory>/<user>.json` for each. */
@@ -45,6 +53,13 @@ export async function writeIdentities(directory: string, identities: Identities)
 
 export async function readIdentity(directory: string, user: BusUser): Promise<Identity> {
   return JSON.parse(await readFile(join(directory, `${user}.json`), "utf8")) as Identity;
+}
+
+/** All identities of an earlier start of the run, or undefined when there was none. */
+export async function readIdentities(directory: string): Promise<Identities | undefined> {
+  if (!BUS_USERS.every((user) => existsSync(join(directory, `${user}.json`)))) return undefined;
+  const entries = BUS_USERS.map(async (user) => [user, await readIdentity(directory, user)] as const);
+  return new Map(await Promise.all(entries));
 }
 
 export interface ServerSettings {

@@ -21,6 +21,8 @@ export const DEFAULT_EVAL_ATTEMPTS = 256;
 export const TRAIN_TASKS = 768;
 export const HELD_OUT_TASKS = 128;
 export const REVALIDATED_TASKS = 16;
+/** Each batch is sampled one version before it is used. */
+export const STALENESS_BOUND = 1;
 
 export const DEMONSTRATIONS = { count: 2_000, wrongShare: 0.6, systematicShare: 0.7 } as const;
 /** Demonstrations the tokenizer is trained on. */
@@ -68,7 +70,7 @@ export function quickstartRun(options: QuickstartOptions, places: RecipePlaces):
       maxTurns: 4,
       agentTimeoutMs: 60_000,
     },
-    async: { maxStaleness: 1 },
+    async: { maxStaleness: STALENESS_BOUND },
     trainer: {
       steps: options.steps,
       groupsPerStep: 16,

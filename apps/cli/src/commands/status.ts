@@ -1,0 +1,102 @@
+/**
+ * Owns `mortise status`: where a run is, and its token ledger recomputed from the streams. Needs the run's bus;
+ * of a finished quick start whose bus is gone it shows the summary.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { MortiseError, RunPhase } from "@mortise/contracts";
+import { type Bus, connectBus, createLog, readSiteConfig } from "@mortise/kernel";
+import type { Command } from "commander";
+import { type OutputOptions, printResult } from "../output.js";
+import { readIdentity } from "../provision/identity.js";
+import { projectPaths, type RunPaths, runPaths } from "../quickstart/run-directory.js";
+import { recomputedLedger, type Summary } from "../quickstart/summary.js";
+import { readRunRecords } from "../run-records.js";
+
+const CONNECT_TIMEOUT_MS = 2_000;
+
+export function addStatus(program: Command, output: () => OutputOptions): void {
+  program
+    .command("status <runId>")
+    .description("where a run is, and where every sampled token went")
+    .action(async (runId: string) => {
+      const paths = runPaths(projectPaths(), runId);
+      if (!existsSync(paths.options)) {
+        throw new MortiseError({
+          code: "MORTISE_OPERATOR_RUN_UNKNOWN",
+          message: `There is no run ${runId}.`,
+          detail: { field: "runId" },
+        });
+      }
+      const bus = await connect(paths);
+      if (bus === undefined) return printStopped(runId, paths, output());
+      try {
+        await printLive(bus, runId, output());
+      } finally {
+        await bus.close();
+      }
+    });
+}
+
+/** Undefined when nothing answers: the run is not going on. */
+async function connect(paths: RunPaths): Promise<Bus | undefined> {
+  if (!existsSync(paths.site)) return undefined;
+  const site = await readSiteConfig(paths.site);
+  const { user, password } = await readIdentity(site.identity.directory, "observer");
+  const log = createLog({ service: "cli", level: "error" });
+  const options = {
+    url: site.nats.url,
+    user,
+    password,
+    name: "cli.status",
+    log,
+    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+  };
+  return connectBus(options).catch((error: unknown) => {
+    if (error instanceof MortiseError && error.code === "MORTISE_TRANSPORT_UNAVAILABLE") return undefined;
+    throw error;
+  });
+}
+
+async function printLive(bus: Bus, runId: string, output: OutputOptions): Promise<void> {
+  const records = await readRunRecords(bus, runId);
+  const { sampled, trained, baselineOnly, excluded, unconsumed } = recomputedLedger(records);
+  const excludedTokens = excluded.reduce((sum, { tokens }) => sum + Number(tokens), 0);
+  const tokens = {
+    sampled: Number(sampled),
+    trained: Number(trained),
+    baselineOnly: Number(baselineOnly),
+    excluded: excludedTokens,
+    unconsumed: Number(unconsumed),
+  };
+  const phase = RunPhase[records.phases.at(-1)?.phase ?? RunPhase.UNSPECIFIED];
+  const status = {
+    runId,
+    phase,
+    steps: records.steps.length,
+    trials: records.endedTrials,
+    groups: records.groups.length,
+    tokens,
+  };
+  printResult(output, status, () => [
+    `run ${runId}: ${phase}, ${status.steps} steps, ${status.groups} groups decided, ${status.trials} trials ended`,
+    `tokens: ${Object.entries(tokens)
+      .map(([name, count]) => `${name} ${count}`)
+      .join(", ")}`,
+  ]);
+}
+
+function printStopped(runId: string, paths: RunPaths, output: OutputOptions): void {
+  if (!existsSync(paths.summary)) {
+    printResult(output, { runId, phase: "STOPPED" }, () => [
+      `run ${runId} is stopped; continue it with: mortise quickstart --resume ${runId}`,
+    ]);
+    return;
+  }
+  const summary = JSON.parse(readFileSync(paths.summary, "utf8")) as Summary;
+  printResult(output, { ...summary, phase: "FINISHED" }, () => [
+    `run ${runId}: finished, ${summary.steps} steps, ${summary.trials} trials`,
+    `tokens: ${Object.entries(summary.tokens)
+      .map(([name, count]) => `${name} ${count}`)
+      .join(", ")}`,
+  ]);
+}

@@ -1,0 +1,63 @@
+/** Owns the `mortise` command line: which commands exist, and how a failure ends the process. */
+import { MortiseError } from "@mortise/contracts";
+import { Command, CommanderError } from "commander";
+import { addCheck } from "./commands/check.js";
+import { addProvision } from "./commands/provision.js";
+import { addQuickstart } from "./commands/quickstart.js";
+import { addRuns } from "./commands/runs.js";
+import { addStatus } from "./commands/status.js";
+import { addTasks } from "./commands/tasks.js";
+import { printError } from "./output.js";
+
+const program = new Command("mortise")
+  .description("reinforcement learning for coding agents inside their own, unmodified harnesses")
+  .option("--json", "print the result as one JSON object, the last line of standard output", false)
+  .exitOverride()
+  .configureOutput({ writeErr: () => {} });
+
+const output = () => program.opts<{ json: boolean }>();
+for (const add of [addQuickstart, addCheck, addStatus, addTasks, addRuns, addProvision]) add(program, output);
+acceptEverywhere(program);
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  process.exitCode = isAnswered(error)
+    ? 0
+    : printError({ json: process.argv.includes("--json") }, asMortiseError(error));
+}
+
+/** `--json` may stand after the command too, where people write it; it always means the same. */
+function acceptEverywhere(command: Command): void {
+  for (const child of command.commands) {
+    child.exitOverride().configureOutput({ writeErr: () => {} });
+    if (child.commands.length === 0) {
+      child.option("--json", "as above").hook("preAction", (_, action) => {
+        if (action.opts<{ json?: boolean }>().json === true) program.setOptionValue("json", true);
+      });
+    }
+    acceptEverywhere(child);
+  }
+}
+
+/** Help and version are answers, thrown as errors by commander. */
+function isAnswered(error: unknown): boolean {
+  return error instanceof CommanderError && error.exitCode === 0;
+}
+
+function asMortiseError(error: unknown): unknown {
+  if (!(error instanceof CommanderError)) return error;
+  if (error.code === "commander.help") {
+    return new MortiseError({
+      code: "MORTISE_OPERATOR_USAGE",
+      message: "A command is missing.",
+      detail: { field: "command" },
+    });
+  }
+  const field = /'([^']+)'/.exec(error.message)?.[1] ?? "command line";
+  return new MortiseError({
+    code: "MORTISE_OPERATOR_USAGE",
+    message: error.message.replace(/^error: /, ""),
+    detail: { field },
+  });
+}

@@ -1,0 +1,190 @@
+/**
+ * Owns a run's processes on this machine from nothing to stopped: the bus with its topology, the services, the
+ * connection to look at them, and the end of all of it in order.
+ * Does not own what the run does or reports (quickstart.ts).
+ *
+ * K1  When `stop` has resolved no process of the run is left, whatever state the start had reached.
+ * K2  A process that was given up ends the run with its own words; nothing is waited for in vain.
+ */
+import { mkdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  CONSUMERS,
+  KV_BUCKETS,
+  MortiseError,
+  OBJECT_BUCKETS,
+  runConsumers,
+  SERVICE_NAMES,
+  type ServiceName,
+  STREAMS,
+} from "@mortise/contracts";
+import { type Bus, connectBus, createLog, ensureTopology } from "@mortise/kernel";
+import {
+  createIdentities,
+  type Identities,
+  identitiesFromUrl,
+  readIdentities,
+  writeIdentities,
+} from "../provision/identity.js";
+import type { NatsServer } from "../provision/nats-server/provision.js";
+import { type ProcessSpec, Supervisor } from "../supervisor/supervisor.js";
+import { startNatsServer } from "./nats-process.js";
+import { Presences } from "./presences.js";
+import type { ProjectPaths, RunPaths } from "./run-directory.js";
+import { RUN_SERVICES, STOP_ORDER, serviceSpec } from "./services.js";
+
+const START_TIMEOUT_MS = 60_000;
+/** What a failed process said last, for the error. */
+const TAIL_CHARACTERS = 2_000;
+
+export interface ClusterOptions {
+  readonly project: ProjectPaths;
+  readonly paths: RunPaths;
+  readonly nats: NatsServer;
+  readonly note: (line: string) => void;
+}
+
+export class LocalCluster {
+  readonly supervisor: Supervisor;
+  readonly #options: ClusterOptions;
+  readonly #fatal = new AbortController();
+  #identities: Identities | undefined;
+  #bus: Bus | undefined;
+  #presences: Presences | undefined;
+  natsUrl = "";
+
+  constructor(options: ClusterOptions) {
+    this.#options = options;
+    this.supervisor = new Supervisor({
+      onRestart: (name, reason, delayMs) =>
+        options.note(`${name} ended (${reason}); starting it again in ${delayMs} ms`),
+      onGaveUp: (name, reason, spec) => void this.#giveUp(name, reason, spec),
+      onFault: (error) => this.#fatal.abort(error),
+    });
+  }
+
+  /** Aborted, with the error as its reason, when the run cannot go on (K2). */
+  get fatal(): AbortSignal {
+    return this.#fatal.signal;
+  }
+
+  /** For looking, with the observer's permissions. */
+  get bus(): Bus {
+    return required(this.#bus, "startBus");
+  }
+
+  get presences(): Presences {
+    return required(this.#presences, "startBus");
+  }
+
+  get bearer(): string {
+    return required(this.#identities?.get("observer"), "startBus").bearer;
+  }
+
+  /** Starts or finds the NATS server, makes what the runs store there, and connects. */
+  async startBus(runIds: readonly string[]): Promise<void> {
+    const { paths, nats } = this.#options;
+    await mkdir(paths.logs, { recursive: true, mode: 0o700 });
+    const created = nats.kind === "running" ? identitiesFromUrl(nats.url) : createIdentities();
+    this.#identities = (await readIdentities(paths.identity)) ?? created;
+    await writeIdentities(paths.identity, this.#identities);
+    const identities = this.#identities;
+    const binary = nats.kind === "binary" ? nats.path : undefined;
+    this.natsUrl =
+      binary === undefined
+        ? withoutUser(nats)
+        : await startNatsServer({ supervisor: this.supervisor, binary, paths, identities });
+    const admin = await this.#connect("admin");
+    try {
+      const consumers = [...CONSUMERS, ...runIds.flatMap(runConsumers)];
+      await ensureTopology(admin, { streams: STREAMS, consumers, kv: KV_BUCKETS, objects: OBJECT_BUCKETS });
+    } finally {
+      await admin.close();
+    }
+    this.#bus = await this.#connect("observer");
+    this.#presences = await Presences.watch(this.#bus);
+  }
+
+  /** Starts every service for the run file and resolves when all are present on the bus. */
+  async startServices(runFile: string): Promise<void> {
+    await this.#start(SERVICE_NAMES, runFile);
+  }
+
+  /** Replaces the services of one run by those of another; the shared ones go on. */
+  async switchRun(runFile: string): Promise<void> {
+    const own = SERVICE_NAMES.filter((name) => RUN_SERVICES.has(name));
+    for (const name of own) await this.supervisor.stop(name);
+    await this.#start(own, runFile);
+  }
+
+  /** K1 */
+  async stop(): Promise<void> {
+    await this.#presences?.stop().catch(() => {});
+    await this.#bus?.close().catch(() => {});
+    await this.supervisor.stopInOrder(STOP_ORDER);
+  }
+
+  pidOf(name: string): number | undefined {
+    return this.supervisor.status().find((status) => status.name === name)?.pid;
+  }
+
+  async #start(names: readonly ServiceName[], runFile: string): Promise<void> {
+    const { project, paths } = this.#options;
+    for (const name of names) this.supervisor.start(serviceSpec(name, { project, paths, runFile }));
+    const limit = AbortSignal.timeout(START_TIMEOUT_MS);
+    try {
+      await this.presences.awaitProcesses(
+        names,
+        (name) => this.pidOf(name),
+        AbortSignal.any([this.fatal, limit]),
+      );
+    } catch (error) {
+      if (!limit.aborted || this.fatal.aborted) throw error;
+      const missing = names.filter((name) => this.presences.newest(name) === undefined).join(", ");
+      throw down(missing, `not present on the bus after ${START_TIMEOUT_MS / 1000} s`, join(paths.logs));
+    }
+  }
+
+  async #connect(user: "admin" | "observer"): Promise<Bus> {
+    const identity = required(this.#identities?.get(user), "startBus");
+    const log = createLog({ service: "cli", level: "error" });
+    return connectBus({
+      url: this.natsUrl,
+      user: identity.user,
+      password: identity.password,
+      name: `cli.${user}`,
+      log,
+    });
+  }
+
+  async #giveUp(name: string, reason: string, spec: ProcessSpec): Promise<void> {
+    const said = await readFile(spec.errorFile, "utf8").catch(() => "");
+    this.#fatal.abort(
+      down(
+        name,
+        `${reason}${said === "" ? "" : `\n${said.slice(-TAIL_CHARACTERS).trimEnd()}`}`,
+        spec.logFile,
+      ),
+    );
+  }
+}
+
+function down(name: string, reason: string, where: string): MortiseError {
+  return new MortiseError({
+    code: "MORTISE_OPERATOR_SERVICE_DOWN",
+    message: `${name}: ${reason}\n  log: ${where}`,
+    detail: { field: name },
+  });
+}
+
+/** The user is in the identity files; an address in the site file holds no secret. */
+function withoutUser(nats: NatsServer): string {
+  if (nats.kind !== "running") return "";
+  const url = new URL(nats.url.includes("://") ? nats.url : `nats://${nats.url}`);
+  return `${url.protocol}//${url.host}`;
+}
+
+function required<T>(value: T | undefined, step: string): T {
+  if (value === undefined) throw new Error(`${step} comes first`);
+  return value;
+}
