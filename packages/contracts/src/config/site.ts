@@ -22,6 +22,13 @@ const HarnessDefinition = z.strictObject({
     .describe(
       "Environment. `{model_url}`, `{token}`, `{model}`, `{instruction}` and `{workspace}` are replaced.",
     ),
+  exitCodes: z
+    .record(
+      z.string().regex(/^[0-9]{1,3}$/),
+      z.enum(["completed", "turn-limit", "token-limit", "agent-crash", "proxy-failure"]),
+    )
+    .default({})
+    .describe("What exit codes other than 0 mean; one that is not listed is a crash of the agent."),
 });
 
 export const SiteConfig = z.strictObject({
