@@ -1,0 +1,133 @@
+/**
+ * Owns which weights each run should be sampled from, as the KV bucket says, and getting them into an engine:
+ * fetch, check, swap, acknowledge. Newer versions overtake older ones that are still waiting. Does not decide
+ * when a version is published (the trainer does) nor who is served meanwhile (sessions.ts).
+ */
+import { createHash } from "node:crypto";
+import { fromBinary } from "@bufbuild/protobuf";
+import {
+  MortiseError,
+  subject,
+  type WeightsManifest,
+  WeightsManifestSchema,
+  WeightsRecordSchema,
+} from "@mortise/contracts";
+import { type Bus, type Clock, type Log, sleep } from "@mortise/kernel";
+import { readSafetensors } from "@mortise/policy";
+import type { Engine } from "./types.js";
+
+const BUCKET = "weights";
+const RETRY_MS = 500;
+/** Float32 norms summed in another order differ in the last digits. */
+const NORM_TOLERANCE = 1e-5;
+
+export class WeightsFeed {
+  private readonly bus: Bus;
+  private readonly log: Log;
+  private readonly latest = new Map<string, WeightsManifest>();
+  private readonly listeners = new Map<string, () => void>();
+  private stopWatch: () => Promise<void> = async () => {};
+
+  constructor(bus: Bus, log: Log) {
+    this.bus = bus;
+    this.log = log;
+  }
+
+  /** Starts watching. `onRun` is told of runs whose weights change from now on. */
+  async start(onRun: (run: string) => void): Promise<void> {
+    const kv = await this.bus.kv(BUCKET);
+    let isLive = false;
+    const watch = await kv.watch(">", (run, entry) => {
+      if (!entry) return;
+      this.latest.set(run, fromBinary(WeightsManifestSchema, entry.value));
+      this.listeners.get(run)?.();
+      if (isLive) onRun(run);
+    });
+    this.stopWatch = () => watch.stop();
+    await watch.caughtUp;
+    isLive = true;
+  }
+
+  async stop(): Promise<void> {
+    await this.stopWatch();
+  }
+
+  /** Keeps an engine at the run's newest version until `signal` is aborted. */
+  async serve(run: string, engine: Engine, clock: Clock, signal: AbortSignal): Promise<void> {
+    let acknowledged: bigint | undefined;
+    let norm: number | undefined;
+    while (!signal.aborted) {
+      const manifest = this.latest.get(run);
+      if (!manifest || manifest.version === acknowledged) {
+        await this.changed(run, signal);
+        continue;
+      }
+      try {
+        if (Number(manifest.version) !== engine.status().loaded?.version)
+          norm = await this.load(manifest, engine, norm);
+        await this.acknowledge(manifest, engine, norm ?? manifest.canaryNorm, clock);
+        acknowledged = manifest.version;
+      } catch (error) {
+        if (signal.aborted) return;
+        this.log.error({ event: "weights.not-loaded", run, version: Number(manifest.version), err: error });
+        await sleep(RETRY_MS, clock);
+      }
+    }
+  }
+
+  private async load(manifest: WeightsManifest, engine: Engine, previousNorm: number | undefined) {
+    const objects = await this.bus.objects(BUCKET);
+    const safetensors = await objects.get(manifest.object);
+    const sha256 = createHash("sha256").update(safetensors).digest("hex");
+    if (sha256 !== manifest.sha256) throw corrupt(manifest, `the object has sha256 ${sha256}`);
+    const norm = canaryNorm(safetensors, manifest);
+    if (Math.abs(norm - manifest.canaryNorm) > NORM_TOLERANCE * Math.max(1, Math.abs(manifest.canaryNorm)))
+      throw corrupt(manifest, `the norm of ${manifest.canaryTensor} is ${norm}, not ${manifest.canaryNorm}`);
+    if (previousNorm === norm)
+      this.log.warn({ event: "weights.unchanged", run: manifest.run, version: Number(manifest.version) });
+    await engine.loadWeights({ version: Number(manifest.version), sha256, safetensors });
+    return norm;
+  }
+
+  private async acknowledge(
+    manifest: WeightsManifest,
+    engine: Engine,
+    norm: number,
+    clock: Clock,
+  ): Promise<void> {
+    const { run, version, sha256 } = manifest;
+    await this.bus.publish({
+      subject: subject.receipt(run, engine.id),
+      schema: WeightsRecordSchema,
+      message: {
+        record: {
+          case: "receipt",
+          value: { run, version, sha256, engine: engine.id, canaryNorm: norm, atMs: BigInt(clock.now()) },
+        },
+      },
+      dedupeId: `${run}/${version}/${engine.id}/receipt`,
+    });
+  }
+
+  private changed(run: string, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      this.listeners.set(run, resolve);
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+  }
+}
+
+/** Euclidean norm of the tensor that must change between versions; 0 when the manifest names none. */
+function canaryNorm(safetensors: Uint8Array, manifest: WeightsManifest): number {
+  if (manifest.canaryTensor === "") return 0;
+  let sum = 0;
+  for (const value of readSafetensors(safetensors).read(manifest.canaryTensor).values) sum += value * value;
+  return Math.sqrt(sum);
+}
+
+function corrupt(manifest: WeightsManifest, what: string): MortiseError {
+  return new MortiseError({
+    code: "MORTISE_PROVIDER_ENGINE",
+    message: `Weights ${manifest.run} version ${manifest.version}: ${what}.`,
+  });
+}

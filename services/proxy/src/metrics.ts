@@ -1,0 +1,65 @@
+/** Owns the metrics of the proxy: names, help, and what a captured turn adds to them. */
+import { FinishReason, type Turn } from "@mortise/contracts";
+import type { Metrics } from "@mortise/kernel";
+import type { RunPolicies } from "./run-policy.js";
+
+const SECONDS = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300];
+
+/** Counters, as far as they are used here. */
+interface Count {
+  inc(): void;
+}
+interface LabelledCount<L extends string> {
+  inc(labels: Record<L, string>): void;
+}
+
+export interface ProxyMetrics {
+  captured(turn: Turn, contextTokens: number): void;
+  readonly coalesced: LabelledCount<"how">;
+  readonly overtaken: Count;
+  readonly sealed: Count;
+  readonly refused: LabelledCount<"code">;
+}
+
+export function proxyMetrics(metrics: Metrics): ProxyMetrics {
+  const turns = metrics.counter("turns_total", "Turns captured, by how they ended.", ["finish"]);
+  const sampled = metrics.counter("sampled_tokens_total", "Tokens sampled and captured.");
+  const context = metrics.counter("context_tokens_total", "Context tokens turns were sampled under.");
+  const seconds = metrics.histogram("turn_seconds", "From request to journal.", { buckets: SECONDS });
+  return {
+    captured(turn: Turn, contextTokens: number): void {
+      turns.inc({ finish: FinishReason[turn.finish].toLowerCase() });
+      sampled.inc(turn.sampledIds.byteLength / 4);
+      context.inc(contextTokens);
+      seconds.observe(Number(turn.endedAtMs - turn.startedAtMs) / 1000);
+    },
+    coalesced: metrics.counter("retries_coalesced_total", "Retries answered without sampling (C6).", ["how"]),
+    overtaken: metrics.counter("sessions_overtaken_total", "Appends to the journal that failed (C3)."),
+    sealed: metrics.counter("sessions_sealed_total", "Sessions sealed."),
+    refused: metrics.counter("requests_refused_total", "Model requests refused, by error code.", ["code"]),
+  };
+}
+
+/** Values that are read when asked for, not counted. */
+export function exposeState(
+  metrics: Metrics,
+  state: { openSessions(): number; policies: RunPolicies },
+): void {
+  const read = (name: string, help: string, value: () => number) => {
+    const gauge = metrics.gauge(name, help);
+    Object.assign(gauge, { collect: () => gauge.set(value()) });
+  };
+  read("open_sessions", "Sessions in memory.", state.openSessions);
+  read("active_turns", "Turns at an engine.", () =>
+    [...state.policies.all].reduce((sum, policy) => sum + policy.engine.status().activeTurns, 0),
+  );
+  read(
+    "engine_compute_cpu_seconds",
+    "CPU time of model compute.",
+    () => engineComputeMs(state.policies) / 1000,
+  );
+}
+
+export function engineComputeMs(policies: RunPolicies): number {
+  return [...policies.all].reduce((sum, policy) => sum + policy.engine.status().computeCpuMs, 0);
+}

@@ -1,0 +1,128 @@
+/**
+ * Owns what the proxy needs to serve one run: its configuration, the checkpoint's tokenizer and template, the
+ * call syntax, and its engine. Read from the run's stored configuration, since one proxy serves many runs.
+ * Does not hold sessions.
+ */
+import { MortiseError, RunConfig } from "@mortise/contracts";
+import type { Bus, Clock, Log } from "@mortise/kernel";
+import { parseStrict } from "@mortise/kernel";
+import { type Checkpoint, openCheckpoint, type Tokenizer } from "@mortise/policy";
+import type { Engine } from "./engine/types.js";
+import type { WeightsFeed } from "./engine/weights-feed.js";
+import { Renderer } from "./render/renderer.js";
+import { toolFormatOf } from "./tools/format.js";
+import type { ToolFormat } from "./tools/types.js";
+
+export interface RunPolicy {
+  readonly run: string;
+  readonly config: RunConfig;
+  readonly tokenizer: Tokenizer;
+  readonly renderer: Renderer;
+  /** Undefined: requests with tools are refused. */
+  readonly toolFormat: ToolFormat | undefined;
+  readonly stopIds: ReadonlySet<number>;
+  /** Context and reply together, tokens. */
+  readonly maxPositions: number;
+  readonly engine: Engine;
+}
+
+export interface RunPoliciesOptions {
+  readonly bus: Bus;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly feed: WeightsFeed;
+  makeEngine(run: string, checkpoint: Checkpoint): Engine;
+}
+
+const RETRY_AFTER_MS = 500;
+
+export class RunPolicies {
+  private readonly options: RunPoliciesOptions;
+  private readonly opened = new Map<string, Promise<RunPolicy>>();
+  private readonly ready = new Map<string, RunPolicy>();
+  private readonly stop = new AbortController();
+
+  constructor(options: RunPoliciesOptions) {
+    this.options = options;
+  }
+
+  /** Policies that are open, for status and metrics. */
+  get all(): Iterable<RunPolicy> {
+    return this.ready.values();
+  }
+
+  /** Opens a run's policy once; the engine starts and follows the run's weights. */
+  open(run: string): Promise<RunPolicy> {
+    const known = this.opened.get(run);
+    if (known) return known;
+    const opening = this.load(run);
+    this.opened.set(run, opening);
+    opening.catch(() => this.opened.delete(run));
+    return opening;
+  }
+
+  /**
+   * A run's policy, when its engine has weights.
+   * @throws MortiseError MORTISE_PROVIDER_ENGINE (retry) until then
+   */
+  async serving(run: string): Promise<RunPolicy> {
+    const policy = await this.open(run);
+    if (policy.engine.status().loaded) return policy;
+    throw new MortiseError({
+      code: "MORTISE_PROVIDER_ENGINE",
+      message: `Run ${run} has no weights yet.`,
+      fix: "Ask again: sessions are opened once version 0 is published and loaded.",
+      retryAfterMs: RETRY_AFTER_MS,
+    });
+  }
+
+  async close(): Promise<void> {
+    this.stop.abort();
+    await Promise.all([...this.ready.values()].map((policy) => policy.engine.close()));
+  }
+
+  private async load(run: string): Promise<RunPolicy> {
+    const { bus, log, clock, feed } = this.options;
+    const config = await readRunConfig(bus, run);
+    const checkpoint = await openCheckpoint(config.policy.checkpoint);
+    const policy = policyOf(config, checkpoint, this.options.makeEngine(run, checkpoint));
+    if (!policy.renderer.isAppendOnly)
+      log.warn({ event: "template.not-append-only", run, checkpoint: config.policy.checkpoint });
+    this.ready.set(run, policy);
+    void feed.serve(run, policy.engine, clock, this.stop.signal);
+    return policy;
+  }
+}
+
+function policyOf(config: RunConfig, checkpoint: Checkpoint, engine: Engine): RunPolicy {
+  const { tokenizer, chatTemplate, eosIds, tokenizerFiles } = checkpoint;
+  const { tokenizerConfigJson, chatTemplateJinja } = tokenizerFiles;
+  return {
+    run: config.run.id,
+    config,
+    tokenizer,
+    renderer: new Renderer({ chatTemplate, tokenizer, eosIds }),
+    toolFormat: toolFormatOf(tokenizerConfigJson, chatTemplateJinja ?? templateText(tokenizerConfigJson)),
+    stopIds: eosIds,
+    maxPositions: checkpoint.config.maxPositions,
+    engine,
+  };
+}
+
+function templateText(tokenizerConfigJson: string): string {
+  const { chat_template: template } = JSON.parse(tokenizerConfigJson) as { chat_template?: unknown };
+  return typeof template === "string" ? template : JSON.stringify(template ?? "");
+}
+
+async function readRunConfig(bus: Bus, run: string): Promise<RunConfig> {
+  const entry = await (await bus.kv("runs")).get(run);
+  if (!entry)
+    throw new MortiseError({
+      code: "MORTISE_OPERATOR_RUN_UNKNOWN",
+      message: `KV runs/${run} is empty.`,
+      detail: { run },
+    });
+  return parseStrict(RunConfig, JSON.parse(new TextDecoder().decode(entry.value)), {
+    source: `KV runs/${run}`,
+  });
+}

@@ -1,0 +1,66 @@
+/** Owns the wiring of the proxy. No behaviour of its own. */
+
+import type { Running, ServiceContext, ServiceDefinition } from "@mortise/kernel";
+import type { Checkpoint } from "@mortise/policy";
+import { EmbeddedEngine } from "./engine/embedded-engine.js";
+import type { Engine } from "./engine/types.js";
+import { WeightsFeed } from "./engine/weights-feed.js";
+import { ModelFront } from "./front/model-front.js";
+import { engineComputeMs, exposeState, proxyMetrics } from "./metrics.js";
+import { proxyRpc } from "./rpc.js";
+import { RunPolicies } from "./run-policy.js";
+import { Sessions } from "./session/sessions.js";
+import { SessionTokens } from "./session/token.js";
+
+/** The process is given 25 s; what is still being sampled then is cut, and retried by the harness. */
+const DRAIN_MS = 15_000;
+
+export type MakeEngine = (run: string, checkpoint: Checkpoint) => Engine;
+
+export const proxyService: ServiceDefinition = {
+  name: "proxy",
+  needsRun: false,
+  start: (context) => startProxy(context, embeddedEngines(context)),
+};
+
+/** Starts the proxy with engines of the caller's choice. */
+export async function startProxy(context: ServiceContext, makeEngine: MakeEngine): Promise<Running> {
+  const { bus, log, clock, site, bearer } = context;
+  const metrics = proxyMetrics(context.metrics);
+  const feed = new WeightsFeed(bus, log);
+  const policies = new RunPolicies({ bus, log, clock, feed, makeEngine });
+  const sessions = new Sessions({ bus, log, clock, metrics, policies });
+  const tokens = new SessionTokens(bearer);
+  const { host, port } = site.proxy;
+  const front = await ModelFront.start({ host, port, sessions, tokens, clock, log, metrics });
+  await feed.start((run) => {
+    policies.open(run).catch((error: unknown) => log.error({ event: "policy.not-opened", run, err: error }));
+  });
+  exposeState(context.metrics, { openSessions: () => sessions.openCount, policies });
+  const modelAddress = `${site.proxy.advertise ?? host}:${front.port}`;
+  return {
+    bindings: [proxyRpc({ sessions, policies, tokens, modelAddress })],
+    presence: { modelAddress },
+    computeCpuMs: () => engineComputeMs(policies),
+    async drain() {
+      front.drain();
+      await sessions.drain(AbortSignal.timeout(DRAIN_MS));
+      await front.stop();
+      await feed.stop();
+      await policies.close();
+    },
+  };
+}
+
+function embeddedEngines({ site, instance, log }: ServiceContext): MakeEngine {
+  const { engineWorkers, maxBatch, cacheTokens } = site.proxy;
+  return (run, checkpoint) =>
+    new EmbeddedEngine({
+      id: `${instance}_${run}`,
+      workers: engineWorkers,
+      config: checkpoint.config,
+      maxBatch,
+      cacheTokens,
+      log,
+    });
+}

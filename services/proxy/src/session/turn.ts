@@ -1,0 +1,169 @@
+/**
+ * Owns the making of one turn: from a request and its place in the tree to the ids the engine is given, and
+ * from what was sampled to the immutable record (C2, C3, C8). Pure; does no I/O.
+ */
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type Attachment,
+  packIds,
+  packLogProbabilities,
+  type RequestDigests,
+  type RoleDecision,
+} from "@mortise/capture";
+import { FinishReason, MortiseError, type Turn, TurnRelation, TurnSchema } from "@mortise/contracts";
+import type { ChatRequest } from "../dialect/chat-request.js";
+import type { Generated } from "../engine/types.js";
+import type { RunPolicy } from "../run-policy.js";
+import type { ReplyBuilder } from "./reply.js";
+import type { SessionTerms } from "./token.js";
+
+export interface TurnInputs {
+  readonly terms: SessionTerms;
+  readonly policy: RunPolicy;
+  readonly request: ChatRequest;
+  readonly digests: RequestDigests;
+  readonly attachment: Attachment;
+  readonly role: RoleDecision;
+  /** Context and sampled ids of the parent; empty without one. */
+  readonly parentIds: Int32Array;
+  readonly index: number;
+  readonly now: number;
+}
+
+/** A turn ready to be sampled. */
+export interface PlannedTurn {
+  readonly turn: string;
+  readonly index: number;
+  readonly contextIds: Int32Array;
+  readonly maxTokens: number;
+  readonly temperature: number;
+  /** Every field of the record that is known before sampling. */
+  readonly known: Omit<MessageInitShape<typeof TurnSchema>, "$typeName" | "$unknown">;
+}
+
+/**
+ * @throws MortiseError MORTISE_PROVIDER_CONTEXT_LENGTH, MORTISE_PROVIDER_BAD_REQUEST (tools without a parser,
+ *   messages the template refuses)
+ */
+export function planTurn(inputs: TurnInputs): PlannedTurn {
+  const { terms, policy, request, digests, role, index } = inputs;
+  if (request.conversation.tools.length > 0 && !policy.toolFormat) throw noToolParser();
+  const placed = place(inputs);
+  const contextIds = new Int32Array(placed.prefixLength + placed.suffix.length);
+  contextIds.set(inputs.parentIds.subarray(0, placed.prefixLength));
+  contextIds.set(placed.suffix, placed.prefixLength);
+  const room = policy.maxPositions - contextIds.length;
+  if (room < 1) throw tooLong(contextIds.length, policy.maxPositions);
+  const temperature = terms.temperature ?? policy.config.rollout.temperature;
+  const maxTokens = Math.min(room, terms.maxTokensPerTurn ?? policy.config.rollout.maxTokensPerTurn);
+  return {
+    turn: `${terms.trial}-t${index}`,
+    index,
+    contextIds,
+    maxTokens,
+    temperature,
+    known: {
+      run: terms.run,
+      trial: terms.trial,
+      session: terms.trial,
+      evaluation: terms.isEvaluation,
+      thread: inputs.attachment.thread,
+      parent: placed.parent,
+      relation: placed.relation,
+      role: role.role,
+      roleReason: role.reason,
+      messageDigests: digests.messages.map((message) => message.digest),
+      toolsDigest: digests.tools,
+      bodyDigest: digests.body,
+      prefixLength: placed.prefixLength,
+      suffixIds: packIds(placed.suffix),
+      historyPolicy: policy.renderer.isAppendOnly ? "keep" : "branch",
+      dialect: "openai-chat",
+      startedAtMs: BigInt(inputs.now),
+    },
+  };
+}
+
+interface Placement {
+  readonly parent: string;
+  readonly relation: TurnRelation;
+  readonly prefixLength: number;
+  readonly suffix: Int32Array;
+}
+
+/** C2: an extension renders only its new messages; everything else is rendered whole. */
+function place({ policy, request, attachment, role, parentIds }: TurnInputs): Placement {
+  const { conversation } = request;
+  const { parent, prefixLength, keptMessages } = attachment;
+  if (!parent || !policy.renderer.isAppendOnly) {
+    const relation = parent && role.relation === TurnRelation.EXTENDS ? TurnRelation.BRANCH : role.relation;
+    return { parent: "", relation, prefixLength: 0, suffix: policy.renderer.renderWhole(conversation).ids };
+  }
+  const lastKept = parentIds[prefixLength - 1]!;
+  const hasEnd = policy.stopIds.has(lastKept);
+  const added = conversation.messages.slice(keptMessages);
+  const suffix = policy.renderer.renderExtension(added, conversation.tools, hasEnd);
+  return { parent: parent.turn, relation: role.relation, prefixLength, suffix };
+}
+
+const FINISH = {
+  stop: FinishReason.STOP,
+  length: FinishReason.LENGTH,
+  abort: FinishReason.ABORT,
+} as const;
+
+/** The record of a sampled turn. */
+export function turnRecord(
+  plan: PlannedTurn,
+  generated: Generated,
+  reply: ReplyBuilder,
+  facts: {
+    engine: string;
+    bytesDelivered: number;
+    endedAt: number;
+    requested: ChatRequest["requested"];
+    textDigest: Uint8Array;
+  },
+): Turn {
+  return create(TurnSchema, {
+    ...plan.known,
+    turn: plan.turn,
+    index: plan.index,
+    sampledIds: packIds(generated.ids),
+    logProbabilities: generated.logProbabilities
+      ? packLogProbabilities(generated.logProbabilities)
+      : new Uint8Array(),
+    spans: generated.spans.map((span) => ({
+      start: span.start,
+      length: span.length,
+      policyVersion: BigInt(span.policyVersion),
+      staleCache: span.isStaleCache,
+    })),
+    finish: FINISH[generated.finish],
+    toolCalls: reply.calls,
+    textDigest: facts.textDigest,
+    bytesDelivered: BigInt(facts.bytesDelivered),
+    requestedSampling: facts.requested,
+    appliedSampling: { temperature: plan.temperature, maxTokens: plan.maxTokens },
+    engine: facts.engine,
+    endedAtMs: BigInt(facts.endedAt),
+  });
+}
+
+function noToolParser(): MortiseError {
+  return new MortiseError({
+    code: "MORTISE_PROVIDER_BAD_REQUEST",
+    message: "tools: no parser of tool calls is known for this policy's checkpoint.",
+    fix: "Set mortise.tool_format in tokenizer_config.json to the syntax the policy was taught.",
+    detail: { field: "tools" },
+  });
+}
+
+function tooLong(tokens: number, limit: number): MortiseError {
+  return new MortiseError({
+    code: "MORTISE_PROVIDER_CONTEXT_LENGTH",
+    // Harnesses recognise an overflow by these words and compact their history.
+    message: `This model's maximum context length is ${limit} tokens. However, your messages resulted in ${tokens} tokens. Please reduce the length of the messages.`,
+    detail: { field: "messages" },
+  });
+}
