@@ -200,6 +200,11 @@ describe("following a stream", () => {
       if (number % 100 === 0) await tick();
       seen.push(number);
     });
+    const swift: number[] = [];
+    const { following: other } = follow(["log.many"], "first", (number) => void swift.push(number));
+    await (await other).caughtUp;
+    expect(swift).toHaveLength(600);
+    await (await other).stop();
     await (await following).caughtUp;
     expect(seen).toEqual(Array.from({ length: 600 }, (_, i) => i + 1));
     await put("log.many", 601);

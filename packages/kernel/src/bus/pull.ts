@@ -24,6 +24,7 @@ const MIN_MAX_BYTES = 4 * 1024 * 1024;
 const NANOS_PER_MS = 1_000_000;
 
 const STATUS_HEARTBEAT = 100;
+const STATUS_TIMEOUT = 408;
 const PENDING_MESSAGES = "Nats-Pending-Messages";
 
 export interface PullOptions {
@@ -120,7 +121,8 @@ export class Pull {
     const unfilled = message.headers?.get(PENDING_MESSAGES) ?? "";
     if (unfilled !== "") {
       this.#asked = Math.max(0, this.#asked - Number(unfilled));
-      this.#options.onDry?.();
+      // Only a request that timed out says so: one may also end because it is filled, or its bytes are.
+      if (code === STATUS_TIMEOUT && Number(unfilled) > 0) this.#options.onDry?.();
       this.refill();
       return;
     }
