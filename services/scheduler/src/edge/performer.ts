@@ -2,13 +2,13 @@
  * Owns carrying out the run's effects: transitions to the journal, work and records to the bus, questions to
  * peers. Answers go back as messages. Decides nothing.
  *
- * E1  Work and questions about a trial leave after the transition that explains them is stored (J2); a group's
- *     record leaves after the last transitions of its trials.
+ * E1  Work and questions about a trial leave after the transition that explains them is stored (J2). A retry is
+ *     opened after the last transition of the trial it repeats, and the record of a group or an evaluation leaves
+ *     after the last transitions of its trials: the log never holds an effect without its cause.
  * E2  Every publish has the id of its fact: launch, verify, group, evaluation and phase are stored once.
  */
-import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
+import type { DescMessage } from "@bufbuild/protobuf";
 import {
-  type EvaluationRecordSchema,
   GroupRecordSchema,
   LaunchWorkSchema,
   MetricsRecordSchema,
@@ -60,6 +60,8 @@ const RETRY = { baseMs: 200, maxMs: 5_000 };
 export class Performer {
   readonly #o: PerformerOptions;
   #phaseAtMs: number;
+  /** Phases are stored in the order they were entered. */
+  #phases: Promise<void> = Promise.resolve();
 
   constructor(options: PerformerOptions) {
     this.#o = options;
@@ -74,6 +76,7 @@ export class Performer {
       case "watch":
         return this.#o.deadlines.watch(effect.trial, effect.stage, effect.ms);
       case "open":
+        await this.#o.journal.settled(effect.trial.retryOf); // E1
         return answer(await this.#o.sessions.open(effect.trial), send);
       case "seal":
         return answer(await this.#o.sessions.seal(effect.trial), send);
@@ -89,10 +92,11 @@ export class Performer {
       case "publish-group":
         return this.#publishGroup(effect);
       case "publish-evaluation":
-        await this.#publishEvaluation(effect.record);
+        await this.#publishEvaluation(effect);
         return send({ kind: "evaluation-stored", name: effect.record.name });
       case "publish-phase":
-        return this.#publishPhase(effect);
+        this.#phases = this.#phases.then(() => this.#publishPhase(effect));
+        return this.#phases;
     }
   }
 
@@ -149,7 +153,7 @@ export class Performer {
   async #publishGroup(effect: Extract<Effect, { kind: "publish-group" }>): Promise<void> {
     const { config, fence, metrics, log } = this.#o;
     const { record, trials } = effect;
-    await Promise.all(trials.map((trial) => this.#o.journal.settled(trial))); // E1
+    await this.#settled(trials); // E1
     try {
       await this.#persist({
         subject: subject.group(config.run.id, record.group),
@@ -166,8 +170,10 @@ export class Performer {
     metrics.decided(record);
   }
 
-  async #publishEvaluation(record: MessageInitShape<typeof EvaluationRecordSchema> & { name: string }) {
+  async #publishEvaluation(effect: Extract<Effect, { kind: "publish-evaluation" }>): Promise<void> {
     const { config, clock } = this.#o;
+    const { record, trials } = effect;
+    await this.#settled(trials); // E1
     const atMs = clock.now();
     const value = { ...record, atMs: BigInt(atMs), wallMs: atMs - this.#phaseAtMs };
     await this.#persist({
@@ -189,6 +195,10 @@ export class Performer {
       message: { record: { case: "phase", value: { run, phase, atMs: BigInt(this.#phaseAtMs) } } },
       dedupeId: `${run}/phase/${phase}`,
     });
+  }
+
+  async #settled(trials: readonly string[]): Promise<void> {
+    await Promise.all(trials.map((trial) => this.#o.journal.settled(trial)));
   }
 
   #publish<D extends DescMessage>(trial: Trial, message: PublishOptions<D>): Promise<void> {

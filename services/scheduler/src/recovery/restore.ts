@@ -13,6 +13,7 @@ import {
   type GroupRecord,
   MemberDisposition,
   type RunPhase,
+  type TrialTransition,
 } from "@mortise/contracts";
 import { evaluationGroup, type Group, ordinalOf, type Place, trainingGroup } from "../group/group.js";
 import { EVALUATIONS } from "../run/phases.js";

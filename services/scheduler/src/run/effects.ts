@@ -36,5 +36,6 @@ export type Effect =
   | {
       readonly kind: "publish-evaluation";
       readonly record: MessageInitShape<typeof EvaluationRecordSchema> & { readonly name: string };
+      readonly trials: readonly string[];
     }
   | { readonly kind: "publish-phase"; readonly phase: RunPhase };

@@ -105,5 +105,6 @@ function publication(group: Group, run: string, version: number): Effect {
   return {
     kind: "publish-evaluation",
     record: { run, name: group.id, version: BigInt(version), attempts, solved, invalid, tasks },
+    trials: group.places.flatMap(({ history }) => history.map(({ id }) => id)),
   };
 }

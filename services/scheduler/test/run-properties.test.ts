@@ -1,0 +1,136 @@
+import { GroupDisposition, MemberDisposition, RunPhase, TrialState } from "@mortise/contracts";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { occupancy } from "../src/run/slots.js";
+import { closedCount, SimulatedWorld, type WorldOptions } from "./simulated-world.js";
+
+const seed = fc.integer({ min: 0, max: 2 ** 31 });
+
+/** Runs to the end and returns the world; invariants of every moment are checked on the way. */
+function run(options: WorldOptions): SimulatedWorld {
+  const world = new SimulatedWorld(options);
+  const { plan } = world;
+  world.check = () => {
+    if (!world.state.isLive) return; // replaying: a crash may have lost that a slot was given back
+    const { inSandbox, running } = occupancy(world.state.trials.values());
+    expect(running).toBeLessThanOrEqual(plan.slots);
+    expect(inSandbox).toBeLessThanOrEqual(plan.slots + plan.warm);
+    if (!plan.refillDropped) {
+      const bound = (world.version + 1 + plan.maxStaleness) * plan.groupsPerStep;
+      expect(world.state.admission.started).toBeLessThanOrEqual(Math.max(0, bound));
+    }
+  };
+  world.finish();
+  return world;
+}
+
+function expectClosedBooks(world: SimulatedWorld): void {
+  const { plan, stored, groups } = world;
+  const launched = new Map(
+    stored
+      .filter(({ state }) => state === TrialState.LAUNCHED)
+      .map((transition) => [transition.trial, transition]),
+  );
+  const closed = closedCount(stored);
+  // Every launched trial closed exactly once.
+  expect([...closed.keys()].sort()).toEqual([...launched.keys()].sort());
+  expect(Math.max(...closed.values())).toBe(1);
+  // Every trial that ran for a group is a member of exactly that group's one record (C5).
+  const members = groups.flatMap(({ group, members }) => members.map(({ trial }) => `${group}/${trial}`));
+  const training = [...launched.values()].filter(({ evaluation }) => !evaluation);
+  expect(members.sort()).toEqual(training.map(({ group, trial }) => `${group}/${trial}`).sort());
+  expect(new Set(groups.map(({ group }) => group)).size).toBe(groups.length);
+  // A place never has more than 1 + maxRetries failures.
+  for (const { members } of groups) {
+    for (const { retry } of members) expect(retry).toBeLessThanOrEqual(plan.maxRetries);
+  }
+  // Evaluations account for each attempt.
+  for (const record of world.evaluations.values()) {
+    expect((record.attempts ?? 0) + (record.invalid ?? 0)).toBe(plan.attempts.length);
+  }
+  expect([...world.evaluations.keys()].sort()).toEqual(["after", "before"]);
+  expect(world.phases).toEqual([
+    RunPhase.WARM_START,
+    RunPhase.EVALUATE_BEFORE,
+    RunPhase.TRAIN,
+    RunPhase.EVALUATE_AFTER,
+    RunPhase.FINISHED,
+  ]);
+}
+
+describe("a run under any order of events", () => {
+  it("takes every slot it may, and no more", () => {
+    fc.assert(
+      fc.property(seed, (s) => {
+        expect(run({ seed: s }).maxRunning).toBeLessThanOrEqual(3);
+      }),
+      { numRuns: 20 },
+    );
+    expect(run({ seed: 1 }).maxRunning).toBe(3);
+  });
+
+  it("decides exactly the groups its steps need, with closed books", () => {
+    fc.assert(
+      fc.property(seed, (s) => {
+        const world = run({ seed: s, failureRate: 0.15, duplicateRate: 0.2 });
+        expect(world.groups).toHaveLength(world.plan.steps * world.plan.groupsPerStep);
+        expectClosedBooks(world);
+      }),
+      { numRuns: 250 },
+    );
+  });
+
+  it("resolves trials whose deadlines strike, whenever they strike", () => {
+    fc.assert(
+      fc.property(seed, (s) => {
+        const world = run({ seed: s, deadlineRate: 0.1, duplicateRate: 0.1 });
+        expectClosedBooks(world);
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it("goes on after crashes: same groups, nothing twice, nothing lost", () => {
+    fc.assert(
+      fc.property(seed, (s) => {
+        const world = run({ seed: s, failureRate: 0.1, duplicateRate: 0.1, crashRate: 0.01 });
+        expect(world.groups).toHaveLength(world.plan.steps * world.plan.groupsPerStep);
+        expectClosedBooks(world);
+        for (const { ordinal, group, task } of world.groups) {
+          expect(group).toBe(`g${ordinal}`);
+          expect(task?.id).toBe(world.plan.order.at(Number(ordinal)).task.id);
+        }
+      }),
+      { numRuns: 250 },
+    );
+  });
+
+  it("replaces dropped groups until every batch is full", () => {
+    const config = { trainer: { steps: 3, groupsPerStep: 2, refillDropped: true } };
+    fc.assert(
+      fc.property(seed, (s) => {
+        const world = run({ seed: s, failureRate: 0.05, crashRate: 0.005, config });
+        expect(world.version).toBe(3);
+        const admitted = world.groups.filter(({ disposition }) => disposition === GroupDisposition.ADMITTED);
+        expect(admitted.length).toBeGreaterThanOrEqual(6);
+        expectClosedBooks(world);
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it("never trains a member older than the bound when its group is decided", () => {
+    fc.assert(
+      fc.property(seed, (s) => {
+        const world = run({ seed: s, failureRate: 0.1, crashRate: 0.005 });
+        for (const { decidedVersion, members } of world.groups) {
+          for (const { disposition, lowestVersion } of members) {
+            if (disposition !== MemberDisposition.TRAIN || lowestVersion === undefined) continue;
+            expect(Number(decidedVersion - lowestVersion)).toBeLessThanOrEqual(world.plan.maxStaleness);
+          }
+        }
+      }),
+      { numRuns: 20 },
+    );
+  });
+});
