@@ -8,8 +8,8 @@
  */
 import { at, mulAdd } from "./lanes";
 
-/** Bytes of A walked by all panels before the next rows: half of a usual second-level cache's share. */
-const BLOCK_BYTES: i32 = 65536;
+/** Bytes of A walked by all panels before the next rows: a first-level cache. */
+const BLOCK_BYTES: i32 = 32768;
 
 /** Packs W[rows,cols] (ld = cols) as B = W^T: a panel holds eight rows of W, transposed. */
 export function packColumns(w: usize, rows: i32, cols: i32, out: usize): void {

@@ -26,9 +26,10 @@ export function decodeF16(bits: Uint16Array): Float32Array {
   return out;
 }
 
-/** Decodes a byte range of any alignment. */
+/** Decodes a byte range of any alignment, into memory of its own. */
 export function decodeFloats(bytes: Uint8Array, format: FloatFormat): Float32Array {
-  const aligned = bytes.slice().buffer;
+  // Not `slice`: on a Buffer that is a view of the same memory.
+  const aligned = new Uint8Array(bytes).buffer;
   if (format === "F32") return new Float32Array(aligned);
   return format === "BF16" ? decodeBf16(new Uint16Array(aligned)) : decodeF16(new Uint16Array(aligned));
 }
