@@ -1,0 +1,296 @@
+/** The trainer as a process on a real nats-server, with the permissions of its own user. */
+import { readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ExclusionReason, TrainerService, WeightsRecordSchema } from "@mortise/contracts";
+import { findServices, rpcClient } from "@mortise/kernel";
+import { createPolicyModel, openCheckpoint } from "@mortise/policy";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { demonstrationRows } from "../src/compute/demonstrations.js";
+import { COMMIT_PHASES } from "../src/index.js";
+import { allAcknowledged, type GroupScript, ScriptedFleet, stepRecords } from "./support/scripted-fleet.js";
+import { Site } from "./support/site.js";
+
+const TRAINER = `[trainer]
+steps = 3
+groupsPerStep = 2
+algorithm = "grpo"
+aggregation = "token-mean"
+epochs = 2
+[trainer.optimiser]
+learningRate = 1e-3
+warmupUpdates = 2
+beta1 = 0.9
+beta2 = 0.99
+weightDecay = 0
+`;
+/** Two groups for each of three steps. */
+const STEPS: readonly (readonly GroupScript[])[] = [0, 1, 2].map((step) => [
+  { group: `g${2 * step}`, rewards: [1, 0] },
+  { group: `g${2 * step + 1}`, rewards: [0, 1] },
+]);
+
+let site: Site;
+beforeAll(async () => {
+  site = await Site.start();
+});
+afterAll(() => site.stop());
+
+async function announcements(run: string) {
+  const found: { version: number; sha256: string; canaryNorm: number; object: string }[] = [];
+  const following = await site.bus.follow({
+    stream: "WEIGHTS",
+    filters: [`mortise.v1.weights.${run}.*`],
+    from: "first",
+    schema: WeightsRecordSchema,
+    onMessage: ({ record }) => {
+      if (record.case !== "announced") return;
+      const { version, sha256, canaryNorm, object } = record.value;
+      found.push({ version: Number(version), sha256, canaryNorm, object });
+    },
+  });
+  await following.caughtUp;
+  await following.stop();
+  return found;
+}
+
+describe("a run", () => {
+  const run = "plain";
+  let digests: string[];
+
+  test("publishes one version a step, accounts for every token, and acknowledges what it consumed", async () => {
+    await site.addRun(run, TRAINER);
+    const trainer = site.startTrainer(run);
+    const fleet = await ScriptedFleet.create(site.bus, run);
+    await fleet.play(STEPS);
+    await allAcknowledged(site.bus, run);
+
+    const records = await stepRecords(site.bus, run);
+    expect(records.map((record) => [Number(record.step), record.groups])).toEqual([
+      [1, ["g0", "g1"]],
+      [2, ["g2", "g3"]],
+      [3, ["g4", "g5"]],
+    ]);
+    const last = records.at(-1)!;
+    expect(last.ledger).toMatchObject({
+      sampled: 72n,
+      trained: 72n,
+      baselineOnly: 0n,
+      unconsumed: 0n,
+      excluded: [],
+    });
+    for (const record of records) {
+      expect(record.staleness).toMatchObject({ bound: 1, max: 0 });
+      expect(Number(record.consistency!.tokens)).toBe(24);
+      expect(record.consistency!.maxAbsDelta).toBeLessThan(1e-4);
+      expect(record.computeCpuMs).toBeGreaterThan(0);
+      expect(record.meanReward).toBe(0.5);
+    }
+
+    const announced = await announcements(run);
+    expect(announced.map((one) => one.version)).toEqual([0, 1, 2, 3]);
+    expect(new Set(announced.map((one) => one.sha256)).size).toBe(4);
+    expect(new Set(announced.map((one) => one.canaryNorm)).size).toBe(4);
+    digests = announced.map((one) => one.sha256);
+
+    const objects = await site.bus.objects("weights");
+    const kept = await Promise.all(announced.map((one) => objects.has(one.object)));
+    expect(kept).toEqual([false, false, true, true]);
+    const [presence] = (await findServices(site.bus, "trainer")).filter((one) => one.facts.run === run);
+    const client = rpcClient(TrainerService, presence!.rpcAddress, { bearer: site.bearer });
+    expect(await client.getTrainerStatus({})).toMatchObject({ run, version: 3n, state: "finished" });
+    client.close();
+    trainer.child.kill("SIGTERM");
+    expect(await trainer.ended).toBe(0);
+  });
+
+  test("started again, it finds itself finished and trains nothing", async () => {
+    const trainer = site.startTrainer(run);
+    while (!trainer.output().includes("trainer.finished")) await sleep(40);
+    trainer.child.kill("SIGTERM");
+    expect(await trainer.ended).toBe(0);
+    expect((await stepRecords(site.bus, run)).length).toBe(3);
+    expect((await announcements(run)).length).toBe(4);
+  });
+
+  test("killed between any two phases of a commit, it ends with the same weights and counts nothing twice", async () => {
+    const cases = COMMIT_PHASES.flatMap((phase) => [
+      `${phase}:2`,
+      ...(phase === "acknowledged" ? [] : [`${phase}:0`]),
+    ]);
+    await Promise.all(
+      cases.map(async (dieAfter) => {
+        const killed = `kill-${dieAfter.replace(":", "-")}`;
+        await site.addRun(killed, TRAINER);
+        const fleet = await ScriptedFleet.create(site.bus, killed);
+        const playing = fleet.play(STEPS);
+        expect(await site.startTrainer(killed, { dieAfter }).ended).toBe("SIGKILL");
+        const again = site.startTrainer(killed);
+        await playing;
+        await allAcknowledged(site.bus, killed);
+        expect((await announcements(killed)).map((one) => one.sha256)).toEqual(digests);
+        const records = await stepRecords(site.bus, killed);
+        expect(records.map((record) => Number(record.step))).toEqual([1, 2, 3]);
+        expect(records.at(-1)!.ledger).toMatchObject({ sampled: 72n, trained: 72n, unconsumed: 0n });
+        again.child.kill("SIGTERM");
+        expect(await again.ended).toBe(0);
+      }),
+    );
+  }, 180_000);
+});
+
+describe("groups that do not train", () => {
+  test("stale, dropped and unreadable ones are refused, accounted for and acknowledged", async () => {
+    const run = "odd";
+    await site.addRun(
+      run,
+      TRAINER.replace("steps = 3", "steps = 2")
+        .replace("groupsPerStep = 2", "groupsPerStep = 4")
+        .concat("[async]\nmaxStaleness = 0\n"),
+    );
+    const trainer = site.startTrainer(run);
+    const fleet = await ScriptedFleet.create(site.bus, run);
+    const even = (group: string): GroupScript => ({ group, rewards: [1, 1] });
+    await fleet.play([
+      [0, 1, 2, 3].map((i): GroupScript => ({ group: `a${i}`, rewards: [1, 0] })),
+      [
+        { group: "good", rewards: [1, 0] },
+        { ...even("dropped"), dropReason: ExclusionReason.ZERO_VARIANCE },
+        { group: "late", rewards: [1, 0], version: 0 },
+        { group: "broken", rewards: [1, 0], isBroken: true },
+      ],
+    ]);
+    await allAcknowledged(site.bus, run);
+    const record = (await stepRecords(site.bus, run)).at(-1)!;
+    expect(record.groups).toEqual(["good", "dropped", "broken"]);
+    expect(record.staleGroups).toEqual(["late"]);
+    expect(record.ledger).toMatchObject({
+      sampled: 96n,
+      trained: 60n,
+      unconsumed: 0n,
+      excluded: [
+        { reason: ExclusionReason.INFRA, tokens: 12n },
+        { reason: ExclusionReason.ZERO_VARIANCE, tokens: 12n },
+        { reason: ExclusionReason.STALE, tokens: 12n },
+      ],
+    });
+    expect(trainer.output()).toContain("trial.unreadable");
+    trainer.child.kill("SIGTERM");
+    expect(await trainer.ended).toBe(0);
+  });
+
+  test("a batch in which nothing can be learnt is a step that leaves the weights as they are", async () => {
+    const run = "empty";
+    await site.addRun(run, TRAINER.replace("steps = 3", "steps = 1"));
+    const trainer = site.startTrainer(run);
+    const fleet = await ScriptedFleet.create(site.bus, run);
+    await fleet.play([
+      [
+        { group: "g0", rewards: [1, 1] },
+        { group: "g1", rewards: [0, 0] },
+      ],
+    ]);
+    await allAcknowledged(site.bus, run);
+    const [first, second] = await announcements(run);
+    expect(second!.sha256).toBe(first!.sha256);
+    const [record] = await stepRecords(site.bus, run);
+    expect(record!.ledger).toMatchObject({
+      trained: 0n,
+      excluded: [{ reason: ExclusionReason.ZERO_VARIANCE, tokens: 24n }],
+    });
+    expect(record!.consistency!.pearsonProbability).toBeUndefined();
+    trainer.child.kill("SIGTERM");
+    expect(await trainer.ended).toBe(0);
+  });
+});
+
+describe("one trainer a run", () => {
+  test("a standby waits for the lease and goes on where a killed trainer stopped", async () => {
+    const run = "standby";
+    await site.addRun(run, TRAINER);
+    const first = site.startTrainer(run);
+    const fleet = await ScriptedFleet.create(site.bus, run);
+    await fleet.reached(0);
+    const second = site.startTrainer(run);
+    while (!second.output().includes("service.ready")) await sleep(40);
+    const playing = fleet.play(STEPS);
+    await fleet.reached(1);
+    expect(second.output()).not.toContain("trainer.at");
+    first.child.kill("SIGKILL");
+    await playing;
+    await allAcknowledged(site.bus, run);
+    expect((await stepRecords(site.bus, run)).map((record) => Number(record.step))).toEqual([1, 2, 3]);
+    second.child.kill("SIGTERM");
+    expect(await second.ended).toBe(0);
+  }, 60_000);
+});
+
+describe("warm start", () => {
+  test("demonstrations become likely, and version 0 is published with fresh moments", async () => {
+    const run = "warm";
+    const path = join(site.directory, "demonstrations.jsonl");
+    const lines = ["fix", "sum", "ok"].map((content) =>
+      JSON.stringify({
+        messages: [
+          { role: "user", content },
+          { role: "assistant", content: "done" },
+        ],
+      }),
+    );
+    await writeFile(path, lines.join("\n"));
+    await site.addRun(
+      run,
+      `[trainer]\nsteps = 0\n[warmStart]\ndemonstrations = ${JSON.stringify(path)}\nsteps = 30\nbatchSize = 3\n[warmStart.optimiser]\nlearningRate = 1e-2\nwarmupUpdates = 3\nbeta1 = 0.9\nbeta2 = 0.95\nweightDecay = 0\n`,
+    );
+    const trainer = site.startTrainer(run);
+    const fleet = await ScriptedFleet.create(site.bus, run);
+    await fleet.reached(0);
+    const checkpoint = await openCheckpoint(join(site.directory, "state", "trainer", run, "0"));
+    const initial = await openCheckpoint(site.policy);
+    const rows = demonstrationRows(lines.join("\n"), path, checkpoint, {
+      promptWeight: 1,
+      maxTokens: 128,
+    }).flat();
+    const model = await createPolicyModel(checkpoint.config, { backend: "embedded" });
+    const likelihood = (weights: Uint8Array) => {
+      model.loadWeights(weights);
+      return model
+        .logProbabilities(rows)
+        .reduce((sum, row) => sum + row.subarray(1).reduce((a, b) => a + b, 0), 0);
+    };
+    expect(likelihood(checkpoint.weights)).toBeGreaterThan(likelihood(initial.weights) / 2);
+    expect(await readdir(join(site.directory, "state", "trainer", run, "0"))).toContain(
+      "tokenizer_config.json",
+    );
+    trainer.child.kill("SIGTERM");
+    expect(await trainer.ended).toBe(0);
+  });
+});
+
+describe("bad input", () => {
+  test.each([
+    ["averaging", TRAINER.replace('"grpo"', '"gspo"'), 2, "MORTISE_CONFIG_INVALID", "trainer.aggregation"],
+    [
+      "demonstrations",
+      `${TRAINER}[warmStart]\ndemonstrations = "/nowhere.jsonl"\n`,
+      1,
+      "MORTISE_TRAINER_DEMONSTRATIONS",
+      "/nowhere.jsonl",
+    ],
+  ])("%s: refused with a code and the field", async (name, toml, exit, code, field) => {
+    const run = `bad-${name}`;
+    await site.addRun(run, toml);
+    const trainer = site.startTrainer(run);
+    expect(await trainer.ended).toBe(exit);
+    expect(trainer.output()).toContain(code);
+    expect(trainer.output()).toContain(field);
+  });
+
+  test("a checkpoint that is not there", async () => {
+    await site.addRun("bad-policy", TRAINER);
+    const trainer = site.startTrainer("bad-policy", { args: ["--set", 'policy.checkpoint="/nowhere"'] });
+    expect(await trainer.ended).not.toBe(0);
+    expect(trainer.output()).toContain("MORTISE_POLICY_CHECKPOINT");
+    expect(trainer.output()).toContain("/nowhere/config.json");
+  });
+});
