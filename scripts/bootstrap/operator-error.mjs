@@ -56,7 +56,7 @@ export function classifyInstallFailure(output, step) {
       detail,
     });
   }
-  if (/ERR_PNPM_OUTDATED_LOCKFILE/.test(output)) {
+  if (/ERR_PNPM_(OUTDATED_LOCKFILE|FROZEN_LOCKFILE)/.test(output)) {
     return new OperatorError({
       code: "MORTISE_OPERATOR_LOCKFILE_OUTDATED",
       field: "pnpm-lock.yaml",
