@@ -38,5 +38,7 @@ function miniHarness(root: string): SiteConfig["harness"][string] {
       // Nobody watches these replies grow; whole ones cost less CPU per trial.
       MINI_STREAM: "0",
     },
+    // From the README of the harness; what is not listed is a crash of the agent.
+    exitCodes: { "3": "proxy-failure", "6": "turn-limit" },
   };
 }
