@@ -52,7 +52,11 @@ const directGet = (stream: string) => [
 ];
 const readKv = (bucket: string) => followStream(`KV_${bucket}`);
 const writeKv = (bucket: string) => [...readKv(bucket), `$KV.${bucket}.>`];
-const readObjects = (bucket: string) => followStream(`OBJ_${bucket}`);
+const readObjects = (bucket: string) => [
+  ...followStream(`OBJ_${bucket}`),
+  // The client library reads an object's metadata without direct get.
+  `$JS.API.STREAM.MSG.GET.OBJ_${bucket}`,
+];
 const writeObjects = (bucket: string) => [
   ...readObjects(bucket),
   `$O.${bucket}.>`,

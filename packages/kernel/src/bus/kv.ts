@@ -89,7 +89,7 @@ class BucketKv implements Kv {
     return new Map(
       present.map(({ subject, bytes, sequence }) => [
         this.#keyOf(subject),
-        { value: bytes, revision: sequence },
+        { value: new Uint8Array(bytes), revision: sequence },
       ]),
     );
   }
@@ -101,7 +101,12 @@ class BucketKv implements Kv {
       from: "last-per-subject",
       onDelivery: ({ message, sequence }) => {
         const key = this.#keyOf(message.subject);
-        onChange(key, isTombstone(message.headers) ? undefined : { value: message.data, revision: sequence });
+        onChange(
+          key,
+          isTombstone(message.headers)
+            ? undefined
+            : { value: new Uint8Array(message.data), revision: sequence },
+        );
       },
     });
   }
@@ -115,7 +120,10 @@ class BucketKv implements Kv {
     const query = { last_by_subj: subject };
     const stored = await patiently(subject, () => this.#bus.manager.direct.getMessage(this.#stream, query));
     if (stored === null) return undefined;
-    return { entry: { value: stored.data, revision: stored.seq }, isTombstone: isTombstone(stored.header) };
+    return {
+      entry: { value: new Uint8Array(stored.data), revision: stored.seq },
+      isTombstone: isTombstone(stored.header),
+    };
   }
 
   async #writeAt(key: string, value: Uint8Array, revision: number): Promise<number | undefined> {

@@ -4,8 +4,8 @@
  */
 import { MortiseError } from "@mortise/contracts";
 import { type ObjectStore, Objm, setSha256Backend } from "@nats-io/obj";
-import { at } from "../errors.js";
 import type { Bus } from "./bus.js";
+import { patiently } from "./failure.js";
 
 export interface Objects {
   /** Stores bytes under a name, replacing what was there. */
@@ -44,7 +44,7 @@ class BucketObjects implements Objects {
 
   async get(name: string): Promise<Uint8Array> {
     const bytes = await this.#attempt(name, () => this.#store.getBlob(name));
-    if (bytes !== null) return bytes;
+    if (bytes !== null) return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
     throw new MortiseError({
       code: "MORTISE_TRANSPORT_NOT_FOUND",
       message: `Object ${this.#bucket}/${name}.`,
@@ -66,7 +66,8 @@ class BucketObjects implements Objects {
     });
   }
 
-  #attempt<T>(name: string, fn: () => Promise<T>): Promise<T> {
-    return at("MORTISE_TRANSPORT_UNAVAILABLE", `Object ${this.#bucket}/${name}`, fn);
+  /** Every operation here can be repeated: names are content digests or belong to one writer. */
+  #attempt<T>(name: string, operation: () => Promise<T>): Promise<T> {
+    return patiently(`Object ${this.#bucket}/${name}`, operation);
   }
 }

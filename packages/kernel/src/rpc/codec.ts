@@ -20,7 +20,8 @@ export function encode(schema: DescMessage, value: unknown): Buffer {
 }
 
 export function decode(schema: DescMessage, bytes: Uint8Array): Message {
-  return fromBinary(schema, bytes);
+  // Without this the bytes fields would be Buffers, whose `slice` does not copy.
+  return fromBinary(schema, new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length));
 }
 
 /** The grpc-js definition of a method. */
