@@ -50,9 +50,17 @@ export interface DemoPlanOptions {
   readonly heldOut?: number;
 }
 
+/** A target function cut out of its file, so that variants are made by concatenation. */
+interface Site {
+  readonly target: Target;
+  readonly before: string;
+  readonly source: string;
+  readonly after: string;
+}
+
 interface Context {
   readonly key: string;
-  readonly target: Target;
+  readonly site: Site;
   readonly mutationIndex: number;
   /** Indices into the buggy function's mutations of the edits that do not repair it. */
   readonly wrongIndices: readonly number[];
@@ -63,15 +71,24 @@ interface Context {
 type RunCases = (sources: SourceTree, suite: HiddenSuite) => { name: string; status: "passed" | "failed" }[];
 const { runCases } = createRequire(import.meta.url)("../../demo/run.cjs") as { runCases: RunCases };
 
+let family: readonly DemoTask[] | undefined;
+
 /** Every task the family gives, in a fixed order, with distinct prompts; all marked `train`. */
-export function demoFamily(): DemoTask[] {
+export function demoFamily(): readonly DemoTask[] {
+  // Made once: it depends on the package's own files only, and takes a second.
+  family ??= makeFamily();
+  return family;
+}
+
+function makeFamily(): DemoTask[] {
   const library = modulesOf(readLibrary());
   const byPrompt = new Map<string, DemoTask>();
   for (const target of TARGETS) {
-    const original = functionSource(library, target);
-    for (const context of contextsOf(library, target)) {
-      for (const renaming of renamingsOf(original)) {
-        const task = surfaceOf(library, context, renaming);
+    const site = siteOf(library, target);
+    const renamings = renamingsOf(site.source);
+    for (const context of contextsOf(library, site)) {
+      for (const renaming of renamings) {
+        const task = surfaceOf(context, renaming);
         if (task !== undefined && !byPrompt.has(task.prompt)) byPrompt.set(task.prompt, task);
       }
     }
@@ -85,28 +102,28 @@ export function demoFamily(): DemoTask[] {
  */
 export function planDemoTasks(options: DemoPlanOptions): { train: DemoTask[]; heldOut: DemoTask[] } {
   const { seed, train = 768, heldOut = 128 } = options;
-  const family = demoFamily();
-  if (train < 1 || heldOut < 0 || train + heldOut > family.length) {
+  const available = demoFamily();
+  if (train < 1 || heldOut < 0 || train + heldOut > available.length) {
     throw new MortiseError({
       code: "MORTISE_OPERATOR_USAGE",
-      message: `train + heldOut is ${train} + ${heldOut}; the bundled family has ${family.length} distinct tasks.`,
-      fix: `Ask for at least 1 training task and at most ${family.length} in all.`,
+      message: `train + heldOut is ${train} + ${heldOut}; the bundled family has ${available.length} distinct tasks.`,
+      fix: `Ask for at least 1 training task and at most ${available.length} in all.`,
     });
   }
   const random = seededRandom(seed, "plan");
   const pools = TARGETS.map((target) =>
     shuffled(
-      family.filter((task) => task.function === target.function),
+      available.filter((task) => task.function === target.function),
       random,
     ),
   );
   const chosen = balanced(pools, train + heldOut);
-  const held = chosen.flatMap((pool) =>
+  const ranked = chosen.flatMap((pool) =>
     pool.map((task, rank) => ({ task, rank: (rank + 0.5) / pool.length })),
   );
   // Ordered by relative rank in its pool, so any prefix has each function in proportion.
-  held.sort((a, b) => a.rank - b.rank);
-  const ordered = held.map(({ task }) => task);
+  ranked.sort((a, b) => a.rank - b.rank);
+  const ordered = ranked.map(({ task }) => task);
   return {
     heldOut: ordered.slice(0, heldOut).map((task) => ({ ...task, split: "heldout" as const })),
     train: shuffled(ordered.slice(heldOut), random),
@@ -114,32 +131,31 @@ export function planDemoTasks(options: DemoPlanOptions): { train: DemoTask[]; he
 }
 
 /** The bugs of one target which hidden tests catch. */
-function contextsOf(library: SourceTree, target: Target): Context[] {
-  const original = functionSource(library, target);
+function contextsOf(library: SourceTree, site: Site): Context[] {
+  const { function: name, suite } = site.target;
+  const run = (source: string) => runCases({ ...library, [suite.entry]: fileWith(site, source) }, suite);
+  const names = (results: ReturnType<RunCases>, status: "passed" | "failed") =>
+    results.filter((result) => result.status === status).map((result) => result.name);
   const ordinals = new Map<string, number>();
-  return mutationsOf(original).flatMap((mutation, mutationIndex) => {
-    const buggy = applyMutation(original, mutation);
-    const results = runCases(withFunction(library, target, buggy), target.suite);
-    const failToPass = results.filter((result) => result.status === "failed").map((result) => result.name);
+  return mutationsOf(site.source).flatMap((mutation, mutationIndex) => {
+    const buggy = applyMutation(site.source, mutation);
+    const results = run(buggy);
+    const failToPass = names(results, "failed");
     if (failToPass.length === 0) return [];
     const ordinal = (ordinals.get(mutation.kind) ?? 0) + 1;
     ordinals.set(mutation.kind, ordinal);
     const wrongIndices = mutationsOf(buggy).flatMap((edit, index) =>
-      runCases(withFunction(library, target, applyMutation(buggy, edit)), target.suite).every(
-        (result) => result.status === "passed",
-      )
-        ? []
-        : [index],
+      names(run(applyMutation(buggy, edit)), "failed").length > 0 ? [index] : [],
     );
-    const passToPass = results.filter((result) => result.status === "passed").map((result) => result.name);
-    const key = `${target.function}.${mutation.kind}.${ordinal}`;
-    return [{ key, target, mutationIndex, wrongIndices, failToPass, passToPass }];
+    const key = `${name}.${mutation.kind}.${ordinal}`;
+    return [{ key, site, mutationIndex, wrongIndices, failToPass, passToPass: names(results, "passed") }];
   });
 }
 
-function surfaceOf(library: SourceTree, context: Context, renaming: Renaming): DemoTask | undefined {
-  const { target, key, mutationIndex, wrongIndices, failToPass, passToPass } = context;
-  const correct = renameLocals(functionSource(library, target), renaming);
+function surfaceOf(context: Context, renaming: Renaming): DemoTask | undefined {
+  const { site, key, mutationIndex, wrongIndices, failToPass, passToPass } = context;
+  const { target } = site;
+  const correct = renameLocals(site.source, renaming);
   const bug = mutationsOf(correct)[mutationIndex] as Mutation;
   const buggy = applyMutation(correct, bug);
   const shown = compact(buggy.slice(buggy.indexOf("(")));
@@ -151,17 +167,16 @@ function surfaceOf(library: SourceTree, context: Context, renaming: Renaming): D
     .map((edit) => ({ old: compact(edit.before), new: compact(edit.after) }))
     .filter((edit) => occursOnce(shown, edit.old));
   const sentence = renameWords(target.sentence, renaming);
-  const file = target.suite.entry;
   return {
     id: ["tally", ...key.split("."), ...Object.values(renaming)].join("-"),
     split: "train",
     context: key,
-    file,
+    file: target.suite.entry,
     function: target.function,
     sentence,
     prompt: `# ${sentence}\n${shown}`,
-    buggyFile: withFunction(library, target, buggy)[file] as string,
-    goldFile: withFunction(library, target, correct)[file] as string,
+    buggyFile: fileWith(site, buggy),
+    goldFile: fileWith(site, correct),
     gold,
     wrongEdits,
     cases: target.suite.cases,
@@ -175,16 +190,14 @@ function modulesOf(library: SourceTree): SourceTree {
   return Object.fromEntries(Object.entries(library).filter(([path]) => path.startsWith("src/")));
 }
 
-function functionSource(library: SourceTree, target: Target): string {
+function siteOf(library: SourceTree, target: Target): Site {
   const text = library[target.suite.entry] as string;
   const { start, end } = locateFunction(text, target.function);
-  return text.slice(start, end);
+  return { target, before: text.slice(0, start), source: text.slice(start, end), after: text.slice(end) };
 }
 
-function withFunction(library: SourceTree, target: Target, source: string): SourceTree {
-  const text = library[target.suite.entry] as string;
-  const { start, end } = locateFunction(text, target.function);
-  return { ...library, [target.suite.entry]: text.slice(0, start) + source + text.slice(end) };
+function fileWith(site: Site, source: string): string {
+  return site.before + source + site.after;
 }
 
 function occursOnce(text: string, part: string): boolean {

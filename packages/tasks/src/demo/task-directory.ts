@@ -12,14 +12,14 @@ import type { DemoTask } from "./plan.js";
 const RUNNER = readFileSync(fileURLToPath(new URL("../../demo/run.cjs", import.meta.url)), "utf8");
 
 /** The image is built locally (it needs node and a shell); nothing is pulled. */
-const DOCKERFILE = `ARG NODE_IMAGE=mortise-node:local
+const DOCKERFILE = `ARG NODE_IMAGE=mortise-base/node:local
 FROM \${NODE_IMAGE}
 WORKDIR /workspace
 COPY repository/ /workspace/
 `;
 
 const TEST_SCRIPT = `#!/bin/sh
-# Prints one JSON line per hidden test. WORKSPACE names the repository when it is not at /workspace.
+# Prints one JSON line per hidden test of the repository in the working directory.
 exec node "$(dirname "$0")/run.cjs"
 `;
 
@@ -87,11 +87,11 @@ function expectedJson(task: DemoTask): string {
   return `${JSON.stringify({ schema: 1, format: "json-lines", failToPass, passToPass }, null, 2)}\n`;
 }
 
-/** Writes the repaired file with nothing but a shell, so it works in an image without git or patch. */
+/** Writes the repaired file below the working directory with nothing but a shell, so it works in an image without git or patch. */
 function solveScript(task: DemoTask): string {
   return `#!/bin/sh
 set -e
-cat > "\${WORKSPACE:-/workspace}/${task.file}" <<'END_OF_GOLD_FILE'
+cat > ${task.file} <<'END_OF_GOLD_FILE'
 ${task.goldFile}END_OF_GOLD_FILE
 `;
 }

@@ -4,13 +4,14 @@
  */
 import { readFileSync } from "node:fs";
 import { MortiseError } from "@mortise/contracts";
+import { RESULT_FORMATS } from "@mortise/grading";
 import { z } from "zod";
 
 const ExpectedFile = z
   .strictObject({
     schema: z.literal(1),
-    /** How tests/test.sh prints results: one {"name","status","ms"} object a line. */
-    format: z.literal("json-lines"),
+    /** How tests/test.sh prints results; packages/grading has a parser for each. */
+    format: z.enum(RESULT_FORMATS),
     failToPass: z.array(z.string().min(1)).min(1),
     passToPass: z.array(z.string().min(1)),
   })

@@ -4,82 +4,100 @@
  * caller's executor.
  */
 import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Task } from "../harbor/load-task.js";
+import { judge, parseReport, type RunEnding, type TestReport } from "@mortise/grading";
+import type { ExpectedTests } from "../harbor/expected-tests.js";
 import type { Execute, ExecutionResult } from "./validate-task.js";
 
 const OUTPUT_LIMIT_BYTES = 1 << 20;
 
-/** Runs `solution/solve.sh` (for gold) and `tests/test.sh` with WORKSPACE set to the copy; needs sh and node on PATH. */
+/** Runs `solution/solve.sh` (for gold) and `tests/test.sh` in the copy; needs sh, and node on PATH for node tests. */
 export const executeInProcess: Execute = async ({ task, solution }) => {
-  const { repository } = task.environment;
-  const expected = task.tests.expected;
+  const { repository, env } = task.environment;
+  const { expected } = task.tests;
   if (repository === undefined) return invalid("it has no environment/repository to copy");
   if (expected === undefined) return invalid("it has no tests/expected.json");
   const workspace = await mkdtemp(join(tmpdir(), "mortise-task-"));
   try {
     await cp(repository, workspace, { recursive: true });
+    const run = (script: string, extra: Variables, input: string) =>
+      runScript(script, {
+        workspace,
+        input,
+        env: { ...env, ...extra },
+        timeoutSec: task.verifier.timeoutSec,
+      });
     if (solution === "gold" && task.solution !== undefined) {
-      const solved = await runScript(task.solution.script, workspace, task, task.solution.env);
+      const solved = await run(task.solution.script, task.solution.env, "");
       if (solved.exitCode !== 0) return invalid(`solve.sh ended with ${solved.exitCode}: ${solved.errors}`);
     }
-    const tested = await runScript(task.tests.script, workspace, task, task.verifier.env);
-    if (tested.exitCode !== 0) return invalid(`test.sh ended with ${tested.exitCode}: ${tested.errors}`);
-    const passed = passedNames(tested.output);
-    const failed = [...expected.failToPass, ...expected.passToPass].filter((name) => !passed.has(name));
-    return { outcome: failed.length === 0 ? "resolved" : "unresolved", failed };
+    const nonce = randomBytes(16).toString("hex");
+    const tested = await run(task.tests.script, task.verifier.env, `${nonce}\n`);
+    if (tested.exitCode === 127) return invalid(`test.sh found no command: ${tested.errors}`);
+    return resultOf(expected, parseReport(expected.format, tested.output, nonce), tested);
   } finally {
     await rm(workspace, { recursive: true, force: true });
   }
 };
 
+function resultOf(expected: ExpectedTests, report: TestReport, ending: RunEnding): ExecutionResult {
+  const judgement = judge([...expected.failToPass, ...expected.passToPass], report, ending);
+  const failed = judgement.tests.filter((test) => test.status !== "passed").map((test) => test.name);
+  const { outcome, reason } = judgement;
+  if (outcome === "resolved" || outcome === "unresolved") return { outcome, failed };
+  return { outcome: "invalid", failed, reason: `${outcome}: ${reason}` };
+}
+
 function invalid(reason: string): ExecutionResult {
   return { outcome: "invalid", failed: [], reason };
 }
 
-/** Names whose only result line says `passed`; a repeated name is a contradiction and counts as not passed. */
-function passedNames(output: string): Set<string> {
-  const passed = new Set<string>();
-  const seen = new Set<string>();
-  for (const line of output.split("\n")) {
-    if (!line.startsWith("{")) continue;
-    const { name, status } = JSON.parse(line) as { name: string; status: string };
-    if (status === "passed" && !seen.has(name)) passed.add(name);
-    else passed.delete(name);
-    seen.add(name);
-  }
-  return passed;
+type Variables = Readonly<Record<string, string>>;
+
+interface ScriptRun {
+  readonly workspace: string;
+  /** Standard input. */
+  readonly input: string;
+  readonly env: Variables;
+  readonly timeoutSec: number;
 }
 
-interface ScriptEnd {
-  readonly exitCode: number | null;
-  readonly output: string;
-  readonly errors: string;
-}
+type ScriptEnd = RunEnding & { readonly output: string; readonly errors: string };
 
-function runScript(
-  script: string,
-  workspace: string,
-  task: Task,
-  extra: Readonly<Record<string, string>>,
-): Promise<ScriptEnd> {
+function runScript(script: string, run: ScriptRun): Promise<ScriptEnd> {
   return new Promise((resolve, reject) => {
     const child = spawn("sh", [script], {
-      cwd: workspace,
-      env: { PATH: process.env.PATH ?? "", ...task.environment.env, ...extra, WORKSPACE: workspace },
-      stdio: ["ignore", "pipe", "pipe"],
-      timeout: task.verifier.timeoutSec * 1000,
+      cwd: run.workspace,
+      env: { PATH: process.env.PATH ?? "", ...run.env },
+      stdio: ["pipe", "pipe", "pipe"],
+      timeout: run.timeoutSec * 1000,
       killSignal: "SIGKILL",
     });
     const kept = { stdout: "", stderr: "" };
+    let outputTruncated = false;
     for (const stream of ["stdout", "stderr"] as const) {
       child[stream].setEncoding("utf8").on("data", (chunk: string) => {
         if (kept[stream].length < OUTPUT_LIMIT_BYTES) kept[stream] += chunk;
+        else outputTruncated = true;
       });
     }
+    // A script that does not read its input may be gone before it is written.
+    child.stdin.on("error", () => undefined);
+    child.stdin.end(run.input);
     child.on("error", reject);
-    child.on("close", (exitCode) => resolve({ exitCode, output: kept.stdout, errors: kept.stderr.trim() }));
+    child.on("close", (exitCode, signal) => {
+      resolve({
+        exitCode: exitCode ?? -1,
+        signal: signal ?? "",
+        timedOut: child.killed,
+        outOfMemory: false,
+        outputTruncated,
+        output: kept.stdout,
+        errors: kept.stderr.trim(),
+      });
+    });
   });
 }

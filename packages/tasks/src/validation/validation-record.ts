@@ -34,10 +34,8 @@ export function readValidationRecord(path = DEMO_VALIDATION_PATH): ValidationRec
   return parseJsonFile(path, readFileSync(path, "utf8"), RecordFile);
 }
 
-/** Writes a record with one task a line, sorted by id. */
+/** Writes a record, its tasks sorted by id. */
 export function writeValidationRecord(path: string, record: ValidationRecord): void {
-  const { tasks, ...header } = record;
-  const lines = tasks.toSorted((a, b) => (a.id < b.id ? -1 : 1)).map((task) => `    ${JSON.stringify(task)}`);
-  const head = JSON.stringify(header, null, 2).slice(0, -2);
-  writeFileSync(path, `${head},\n  "tasks": [\n${lines.join(",\n")}\n  ]\n}\n`);
+  const tasks = record.tasks.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  writeFileSync(path, `${JSON.stringify({ ...record, tasks }, null, 2)}\n`);
 }
