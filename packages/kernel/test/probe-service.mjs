@@ -9,6 +9,12 @@ await runService({
   needsRun: process.env.PROBE_NEEDS_RUN === "1",
   async start(context) {
     stageCpu.add("probe", 12);
+    if (process.env.PROBE_WAITS === "1") {
+      context.log.info({ event: "probe.waiting" });
+      await new Promise((_, reject) =>
+        context.signal.addEventListener("abort", () => reject(context.signal.reason)),
+      );
+    }
     const { site, run, log, signal } = context;
     return {
       presence: { colour: "blue" },

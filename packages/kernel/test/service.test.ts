@@ -187,6 +187,14 @@ test("a service of a run refuses to start without one", async () => {
   expect(probe.stderr()).toContain("--run is missing");
 });
 
+test("asked to stop while it still waits to start, it ends as asked", async () => {
+  const probe = start(["--site", site, "--instance", "standby"], { PROBE_WAITS: "1" });
+  await until(() => probe.lines.some((line) => line.event === "probe.waiting"));
+  probe.child.kill("SIGTERM");
+  expect(await probe.exit).toBe(0);
+  expect(probe.stderr()).toBe("");
+});
+
 test("an occupied port: exit code 2, with the field", async () => {
   const squatter = createServer().listen(0, "127.0.0.1");
   await once(squatter, "listening");

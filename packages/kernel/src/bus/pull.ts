@@ -11,6 +11,7 @@
  * P3  Silence is detected: a request is answered, ended or heartbeaten, or it is made again.
  */
 import { createInbox, type Msg, type NatsConnection, type Subscription } from "@nats-io/nats-core";
+import { backoff } from "../retry.js";
 import { Delivery } from "./delivery.js";
 
 const EXPIRES_MS = 4_000;
@@ -18,8 +19,8 @@ const HEARTBEAT_MS = 2_000;
 /** Two heartbeats and some slack. */
 const SILENCE_MS = 5_000;
 const WATCH_INTERVAL_MS = 1_000;
-/** Pause after an answer that did not say how much was left: asking at once would spin. */
-const CALM_MS = 250;
+/** Pause after an answer that did not say how much was left: asking at once would spin. Doubles up to a limit. */
+const CALM = { baseMs: 250, maxMs: 5_000 };
 const MIN_MAX_BYTES = 4 * 1024 * 1024;
 const NANOS_PER_MS = 1_000_000;
 
@@ -52,6 +53,7 @@ export class Pull {
   readonly #subscription: Subscription;
   readonly #watch: NodeJS.Timeout;
   #calm: NodeJS.Timeout | undefined;
+  #refusals = 0;
   #asked = 0;
   #heardAt = performance.now();
   #isStopped = false;
@@ -110,6 +112,7 @@ export class Pull {
       this.#note(message);
       return;
     }
+    this.#refusals = 0;
     this.#asked = Math.max(0, this.#asked - 1);
     this.#options.onDelivery(new Delivery(this.#options.connection, message));
     this.refill();
@@ -120,6 +123,7 @@ export class Pull {
     if (code === STATUS_HEARTBEAT) return;
     const unfilled = message.headers?.get(PENDING_MESSAGES) ?? "";
     if (unfilled !== "") {
+      this.#refusals = 0;
       this.#asked = Math.max(0, this.#asked - Number(unfilled));
       // Only a request that timed out says so: one may also end because it is filled, or its bytes are.
       if (code === STATUS_TIMEOUT && Number(unfilled) > 0) this.#options.onDry?.();
@@ -135,10 +139,13 @@ export class Pull {
 
   #calmDown(): void {
     clearTimeout(this.#calm);
-    this.#calm = setTimeout(() => {
-      this.#calm = undefined;
-      this.refill();
-    }, CALM_MS);
+    this.#calm = setTimeout(
+      () => {
+        this.#calm = undefined;
+        this.refill();
+      },
+      backoff(this.#refusals++, CALM),
+    );
   }
 
   #checkSilence(): void {

@@ -78,7 +78,7 @@ export interface FollowOptions<D extends DescMessage> {
 }
 
 export interface Following {
-  /** Resolves when everything stored at the start has been handled. */
+  /** Resolves when everything stored at the start has been handled; never if a handler threw before. */
   readonly caughtUp: Promise<void>;
   stop(): Promise<void>;
 }

@@ -1,5 +1,8 @@
 /** Owns the connection settings both ends of a call share. */
-import type { ChannelOptions } from "@grpc/grpc-js";
+import { type ChannelOptions, logVerbosity, setLogVerbosity } from "@grpc/grpc-js";
+
+// Every failure reaches its caller as an error; the library's own lines on stderr would say it twice, unstructured.
+setLogVerbosity(logVerbosity.NONE);
 
 /** Above grpc-js's 4 MiB: a reply may carry the captured output of a sandbox. */
 const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;

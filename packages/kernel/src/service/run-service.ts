@@ -30,11 +30,13 @@ export async function runService(
   definition: ServiceDefinition,
   argv: readonly string[] = process.argv.slice(2),
 ): Promise<void> {
+  let service: ServiceProcess | undefined;
   try {
-    const settings = await readSettings(definition, argv);
-    await new ServiceProcess(definition, settings).start();
+    service = new ServiceProcess(definition, await readSettings(definition, argv));
+    await service.start();
   } catch (error) {
-    refuseToStart(error);
+    // A start that was cut short by a signal has not failed; the shutdown under way ends the process.
+    if (service?.isStopping !== true) refuseToStart(error);
   }
 }
 
@@ -76,6 +78,10 @@ class ServiceProcess {
     this.#stopTracing = startTracing({ service: definition.name, ...telemetry });
   }
 
+  get isStopping(): boolean {
+    return this.#stop.signal.aborted;
+  }
+
   async start(): Promise<void> {
     this.#catchFaults();
     // Both may come, twice even: a terminal tells the whole process group, and then the supervisor does.
@@ -112,7 +118,7 @@ class ServiceProcess {
     const stateDirectory = join(site.state.directory, this.#definition.name);
     await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
     void bus.connection.closed().then((error) => {
-      if (!this.#stop.signal.aborted) this.#fail(error ?? new Error("the NATS connection was closed"));
+      if (!this.isStopping) this.#fail(error ?? new Error("the NATS connection was closed"));
     });
     return {
       name: this.#definition.name,
@@ -162,8 +168,7 @@ class ServiceProcess {
   }
 
   #isReady(): boolean {
-    const isStopping = this.#stop.signal.aborted;
-    return !isStopping && this.#presence !== undefined && (this.#running?.isReady?.() ?? true);
+    return !this.isStopping && this.#presence !== undefined && (this.#running?.isReady?.() ?? true);
   }
 
   #cpu(): CpuAnswer {
@@ -190,7 +195,7 @@ class ServiceProcess {
 
   /** S1 */
   async #shutDown(signal: string): Promise<void> {
-    if (this.#stop.signal.aborted) return;
+    if (this.isStopping) return;
     this.#log.info({ event: "service.draining", signal });
     this.#stop.abort();
     const limit = setTimeout(() => {
