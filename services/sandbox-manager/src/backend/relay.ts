@@ -5,6 +5,9 @@
  */
 import net from "node:net";
 
+/** A harness needs a handful; more would use up the manager's descriptors. */
+const MAX_CONNECTIONS = 64;
+
 export interface ModelAddress {
   readonly host: string;
   readonly port: number;
@@ -13,9 +16,11 @@ export interface ModelAddress {
 export class ModelRelay {
   readonly #server: net.Server;
   readonly #sockets = new Set<net.Socket>();
+  #isUnreachable = false;
 
   private constructor(upstream: ModelAddress) {
     this.#server = new net.Server({ noDelay: true }, (inner) => this.#join(inner, upstream));
+    this.#server.maxConnections = MAX_CONNECTIONS;
   }
 
   /** Takes over a listening socket made elsewhere, as a descriptor. */
@@ -30,6 +35,11 @@ export class ModelRelay {
     const relay = new ModelRelay(upstream);
     await relay.#listening({ host: "127.0.0.1", port: 0 });
     return { relay, port: (relay.#server.address() as net.AddressInfo).port };
+  }
+
+  /** Whether the last connection to the proxy could not be made. */
+  get isUnreachable(): boolean {
+    return this.#isUnreachable;
   }
 
   /** Ends every connection and the listener; nothing passes afterwards. Idempotent. */
@@ -50,7 +60,15 @@ export class ModelRelay {
   }
 
   #join(inner: net.Socket, upstream: ModelAddress): void {
-    const outer = net.connect({ ...upstream, noDelay: true });
+    const outer = net.connect({ host: upstream.host, port: upstream.port, noDelay: true });
+    let isConnected = false;
+    outer.once("connect", () => {
+      isConnected = true;
+      this.#isUnreachable = false;
+    });
+    outer.once("error", () => {
+      if (!isConnected) this.#isUnreachable = true;
+    });
     for (const [socket, other] of [
       [inner, outer],
       [outer, inner],

@@ -143,6 +143,8 @@ export interface Sandbox {
   /** What changed in the workspace (B2). */
   diff(limits: DiffLimits): Promise<Patch>;
   stats(): Promise<Usage>;
+  /** Whether the last attempt to reach the proxy behind the model endpoint failed. */
+  readonly isModelUnreachable: boolean;
   /** Removes every trace on the host. Idempotent; ends a running command as `lost`. */
   destroy(): Promise<void>;
 }

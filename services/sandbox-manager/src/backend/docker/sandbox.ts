@@ -145,6 +145,10 @@ export class DockerSandbox implements Sandbox {
     return diffTar(this.#spec.workspace, members, `${path.basename(WORKSPACE)}/`, limits);
   }
 
+  get isModelUnreachable(): boolean {
+    return this.#relay?.isUnreachable ?? false;
+  }
+
   async stats(): Promise<Usage> {
     return this.#usage;
   }

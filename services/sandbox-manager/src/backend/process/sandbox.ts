@@ -105,6 +105,10 @@ export class ProcessSandbox implements Sandbox {
     return diffDirectory(this.#spec.workspace, path.join(this.#directory, "workspace"), limits);
   }
 
+  get isModelUnreachable(): boolean {
+    return this.#endpoint?.relay.isUnreachable ?? false;
+  }
+
   /** Nothing is measured: there is no boundary to measure at. */
   async stats(): Promise<Usage> {
     return {};

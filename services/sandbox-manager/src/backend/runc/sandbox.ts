@@ -140,6 +140,10 @@ export class RuncSandbox implements Sandbox {
     return diffUpper(this.#spec.workspace, path.join(this.#upper, WORKSPACE), limits);
   }
 
+  get isModelUnreachable(): boolean {
+    return this.#relay?.isUnreachable ?? false;
+  }
+
   async stats(): Promise<Usage> {
     return this.#usage;
   }

@@ -1,0 +1,147 @@
+/**
+ * Owns one command in a fresh sandbox from the pristine task: a patch applied, hidden tests mounted, no network.
+ * The verifier's view of a sandbox. Does not read results out of the output.
+ *
+ * A failure of the sandbox is an answer with `failure_code`, never a test result; a wrong request is an error.
+ */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import {
+  MortiseError,
+  type RunOnceRequest,
+  type RunOnceResponse,
+  type RunOnceResponseSchema,
+  Stage,
+} from "@mortise/contracts";
+import { fromUnknown } from "@mortise/kernel";
+import {
+  type ExecResult,
+  type Mount,
+  type Sandbox,
+  type SandboxBackend,
+  WORKSPACE,
+} from "./backend/types.js";
+import { getContent } from "./content-store.js";
+import { BASE_ENVIRONMENT } from "./environment.js";
+import { limitsFor, VERIFY_MEMORY_FACTOR } from "./limits.js";
+import { decodePatch } from "./patch/codec.js";
+import type { Patch } from "./patch/patch.js";
+import { type ShelvedTask, type TaskShelf, TESTS_TARGET } from "./shelf/tasks.js";
+import type { StartGate } from "./start-gate.js";
+import type { ManagerContext } from "./trial/manager-context.js";
+import { StageClock, type StageSpan } from "./trial/stage-clock.js";
+
+const DEFAULT_TIMEOUT_MS = 60_000;
+
+export interface RunOnceTools {
+  readonly context: ManagerContext;
+  readonly backend: SandboxBackend;
+  readonly tasks: TaskShelf;
+  readonly gate: StartGate;
+}
+
+type Answer = MessageInitShape<typeof RunOnceResponseSchema>;
+type Ending = Partial<Omit<RunOnceResponse, "$typeName" | "$unknown" | "stages">>;
+
+export class RunOnce {
+  readonly #tools: RunOnceTools;
+  #nRuns = 0;
+
+  constructor(tools: RunOnceTools) {
+    this.#tools = tools;
+  }
+
+  /** Rejects with the error of a wrong request: unknown task, no command, malformed patch. */
+  async handle(request: RunOnceRequest, signal: AbortSignal): Promise<Answer> {
+    const { backend, tasks, context } = this.#tools;
+    const [program, ...parameters] = request.argv;
+    if (program === undefined)
+      throw new MortiseError({ code: "MORTISE_SANDBOX_SETUP", message: "RunOnceRequest.argv is empty" });
+    const clock = new StageClock(Stage.SETUP);
+    const about = { backend: backend.name, insecure: backend.isInsecure };
+    const task = await tasks.get(request.task);
+    const patch = await this.#patch(request, task);
+    let sandbox: Sandbox | undefined;
+    try {
+      const created = await this.#tools.gate.pass(() => this.#create(request, task, patch));
+      sandbox = created;
+      clock.next(Stage.VERIFY);
+      const result = await created.exec({
+        argv: [program, ...parameters],
+        environment: { ...BASE_ENVIRONMENT, WORKSPACE, ...task.task.environment.env, ...request.environment },
+        timeoutMs: request.timeoutMs || DEFAULT_TIMEOUT_MS,
+        signal,
+        ...(request.stdin.byteLength > 0 ? { stdin: request.stdin } : {}),
+      });
+      clock.next(Stage.CLEANUP, result.usage.cpuMs);
+      context.metrics.runs.inc({ outcome: result.outcome.kind });
+      return { ...about, ...endingOf(result), stages: observed(context, clock) };
+    } catch (error) {
+      const known = fromUnknown(error, "MORTISE_SANDBOX_SETUP", `run for trial ${request.trial}`);
+      context.metrics.runs.inc({ outcome: "refused" });
+      context.log.warn({ event: "run.failed", run: request.run, trial: request.trial, err: known });
+      return { ...about, failureCode: known.code, failureReason: known.message, stages: clock.spans() };
+    } finally {
+      await sandbox?.destroy();
+    }
+  }
+
+  async #patch(request: RunOnceRequest, task: ShelvedTask): Promise<Patch | undefined> {
+    if (request.withSolution) return this.#tools.tasks.solution(task);
+    if (request.patch === undefined) return undefined;
+    const patch = await decodePatch(await getContent(this.#tools.context.bus, request.patch));
+    // A patch says only what differs from one exact tree; on another it would mean something else.
+    if (patch.base !== task.workspace.digest)
+      throw new MortiseError({
+        code: "MORTISE_SANDBOX_PATCH",
+        message: `it was taken against ${patch.base}, the task's workspace is ${task.workspace.digest}`,
+      });
+    return patch;
+  }
+
+  async #create(request: RunOnceRequest, task: ShelvedTask, patch: Patch | undefined): Promise<Sandbox> {
+    const { backend, tasks, context } = this.#tools;
+    const mounts: Mount[] = request.withTests
+      ? [{ tree: await tasks.tests(task), target: TESTS_TARGET }]
+      : [];
+    return backend.create({
+      id: `once-${process.pid}-${++this.#nRuns}`,
+      image: task.image,
+      workspace: task.workspace,
+      ...(patch === undefined ? {} : { patch }),
+      mounts,
+      limits: limitsFor(context.site.sandbox, task.task, request.limits, VERIFY_MEMORY_FACTOR),
+      network: { kind: "none" },
+    });
+  }
+}
+
+function endingOf({ outcome, stdout, stderr }: ExecResult): Ending {
+  const output = {
+    stdout: Buffer.from(stdout.bytes),
+    stderr: Buffer.from(stderr.bytes),
+    outputTruncated: stdout.isTruncated || stderr.isTruncated,
+  };
+  switch (outcome.kind) {
+    case "exited":
+      return { ...output, exitCode: outcome.code };
+    case "signalled":
+      return { ...output, signal: outcome.signal };
+    case "timeout":
+      return { ...output, timedOut: true };
+    case "out-of-memory":
+      return { ...output, outOfMemory: true };
+    case "refused":
+      return { ...output, failureCode: "MORTISE_SANDBOX_SETUP", failureReason: outcome.reason };
+    case "lost":
+      return { ...output, failureCode: "MORTISE_SANDBOX_LOST", failureReason: outcome.reason };
+    case "cancelled":
+      return { ...output, failureCode: "MORTISE_SANDBOX_LOST", failureReason: "the caller went away" };
+  }
+}
+
+function observed(context: ManagerContext, clock: StageClock): StageSpan[] {
+  const spans = clock.spans();
+  for (const { stage, wallMs } of spans)
+    context.metrics.stageMs.observe({ stage: Stage[stage].toLowerCase() }, wallMs);
+  return spans;
+}

@@ -1,0 +1,60 @@
+/**
+ * Owns the choice of backend. What is chosen, and why not a better one, is said aloud: nothing is degraded in
+ * silence. Does not know how a backend works.
+ */
+import path from "node:path";
+import { MortiseError, type SiteConfig } from "@mortise/contracts";
+import type { Log } from "@mortise/kernel";
+import { DockerBackend } from "./backend/docker/backend.js";
+import { ProcessBackend } from "./backend/process/backend.js";
+import { RuncBackend } from "./backend/runc/backend.js";
+import type { BackendName, SandboxBackend } from "./backend/types.js";
+
+const PREFERENCE: readonly BackendName[] = ["runc", "docker", "process"];
+
+/** The configured backend, or the best one this host can run. Rejects with MORTISE_SANDBOX_BACKEND. */
+export async function selectBackend(
+  site: SiteConfig["sandbox"],
+  stateDirectory: string,
+  log: Log,
+): Promise<SandboxBackend> {
+  const wanted = site.backend === "auto" ? PREFERENCE : [site.backend];
+  const reasons: string[] = [];
+  for (const name of wanted) {
+    const backend = make(name, site, path.join(stateDirectory, name), log);
+    const availability = await backend.availability();
+    if (availability.ok) {
+      log.info({
+        event: "sandbox.backend",
+        backend: name,
+        insecure: backend.isInsecure,
+        passedOver: reasons,
+      });
+      return backend;
+    }
+    reasons.push(`${name}: ${availability.reason}`);
+  }
+  throw new MortiseError({
+    code: "MORTISE_SANDBOX_BACKEND",
+    message: `sandbox.backend: ${reasons.join("; ")}`,
+  });
+}
+
+function make(
+  name: BackendName,
+  site: SiteConfig["sandbox"],
+  stateDirectory: string,
+  log: Log,
+): SandboxBackend {
+  switch (name) {
+    case "runc":
+      return new RuncBackend({ stateDirectory, runc: site.runc });
+    case "docker":
+      return new DockerBackend({ stateDirectory });
+    case "process":
+      return new ProcessBackend({
+        stateDirectory,
+        warn: (message) => log.warn({ event: "sandbox.insecure", message }),
+      });
+  }
+}
