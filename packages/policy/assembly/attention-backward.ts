@@ -29,7 +29,7 @@ function scoreGradient(weights: usize, slopes: usize, n: i32, top: f32, inverse:
   }
 }
 
-/** dq += sum ds_j k_j;  dk_j += ds_j q;  dv_j += p_j dO, for four dimensions. */
+/** dq = sum ds_j k_j;  dk_j += ds_j q;  dv_j += p_j dO, for four dimensions. */
 // @ts-ignore: decorator
 @inline
 function spread(
@@ -52,8 +52,52 @@ function spread(
 }
 
 /**
+ * `spread` for queries i (even) and i + 1 together, which halves the traffic of dk and dv. Both lie in one page, so
+ * the first query's weight and slope of position i + 1 are there, and 0. The order of sums is that of two calls.
+ */
+// @ts-ignore: decorator
+@inline
+function spreadPair(
+  weights: usize, padded: i32, n: i32, q: usize, dOut: usize, ldo: i32, k: usize, dk: usize, dv: usize, ld: i32, dq: usize,
+): void {
+  const stride = <usize>ld << 2;
+  const query0 = v128.load(q);
+  const query1 = v128.load(q + stride);
+  const up0 = v128.load(dOut);
+  const up1 = v128.load(at(dOut, ldo));
+  let sum0 = f32x4.splat(0);
+  let sum1 = f32x4.splat(0);
+  const slopes0 = at(weights, padded);
+  const weights1 = at(slopes0, padded);
+  const slopes1 = at(weights1, padded);
+  for (let j = 0; j < n; j++) {
+    const ds0 = v128.load32_splat(at(slopes0, j));
+    const ds1 = v128.load32_splat(at(slopes1, j));
+    const key = v128.load(k);
+    sum0 = mulAdd(sum0, ds0, key);
+    sum1 = mulAdd(sum1, ds1, key);
+    v128.store(dk, mulAdd(mulAdd(v128.load(dk), ds0, query0), ds1, query1));
+    const value = mulAdd(v128.load(dv), v128.load32_splat(at(weights, j)), up0);
+    v128.store(dv, mulAdd(value, v128.load32_splat(at(weights1, j)), up1));
+    k += stride;
+    dk += stride;
+    dv += stride;
+  }
+  v128.store(dq, sum0);
+  v128.store(dq + stride, sum1);
+}
+
+// @ts-ignore: decorator
+@inline
+function dot(x: usize, y: usize, n: i32): f32 {
+  let sum = f32x4.splat(0);
+  for (let i = 0; i < n; i += 4) sum = mulAdd(sum, v128.load(at(x, i)), v128.load(at(y, i)));
+  return sumLanes(sum);
+}
+
+/**
  * qkv and dQkv hold [q heads | k heads | v heads] per row, ld floats apart; dQkv's k and v parts are added to, its
- * q part is overwritten. out/dOut: [length, heads * headDim]. scratch: (2 + headDim) * length rounded up to pages.
+ * q part is overwritten. out/dOut: [length, heads * headDim]. scratch: (4 + headDim) * length rounded up to pages.
  */
 export function attendBackward(
   qkv: usize, dQkv: usize, ld: i32, out: usize, dOut: usize, ldo: i32, length: i32, heads: i32, kvHeads: i32,
@@ -64,7 +108,7 @@ export function attendBackward(
   const padded = (length + PAGE - 1) & ~15;
   const weights = scratch;
   const slopes = at(weights, padded);
-  const valuesT = at(slopes, padded);
+  const valuesT = at(slopes, 3 * padded);
   for (let h = 0; h < heads; h++) {
     const kv = h / group;
     const inPage = kv * headDim * PAGE;
@@ -73,21 +117,28 @@ export function attendBackward(
     }
     const keyColumn = (heads + kv) * headDim;
     const valueColumn = keyColumn + width;
-    for (let i = 0; i < length; i++) {
-      const q = at(qkv, i * ld + h * headDim);
-      const o = at(out, i * ldo + h * headDim);
-      const up = at(dOut, i * ldo + h * headDim);
-      let dot = f32x4.splat(0);
-      for (let d = 0; d < headDim; d += 4) dot = mulAdd(dot, v128.load(at(o, d)), v128.load(at(up, d)));
-      scoreKeys(q, headDim, inPage, 2 * width * PAGE, pages, table, i + 1, scale, weights);
-      scoreValues(up, headDim, valuesT, i + 1, slopes);
-      const at2 = at(statistics, (i * heads + h) * 2);
-      scoreGradient(weights, slopes, (i + PAGE) & ~15, load<f32>(at2), load<f32>(at2, 4), sumLanes(dot), scale);
+    const q = at(qkv, h * headDim);
+    const o = at(out, h * headDim);
+    const up = at(dOut, h * headDim);
+    const dq = at(dQkv, h * headDim);
+    for (let i = 0; i < length; i += 2) {
+      const rows = min(2, length - i);
+      for (let r = 0; r < rows; r++) {
+        const row = i + r;
+        const own = r * 2 * padded;
+        scoreKeys(at(q, row * ld), headDim, inPage, 2 * width * PAGE, pages, table, row + 1, scale, at(weights, own));
+        scoreValues(at(up, row * ldo), headDim, valuesT, row + 1, at(slopes, own));
+        const stored = at(statistics, (row * heads + h) * 2);
+        const delta = dot(at(o, row * ldo), at(up, row * ldo), headDim);
+        const end = (row + PAGE) & ~15;
+        scoreGradient(at(weights, own), at(slopes, own), end, load<f32>(stored), load<f32>(stored, 4), delta, scale);
+      }
       for (let d = 0; d < headDim; d += 4) {
-        spread(
-          weights, slopes, i + 1, at(q, d), at(up, d), at(qkv, keyColumn + d), at(dQkv, keyColumn + d),
-          at(dQkv, valueColumn + d), ld, at(dQkv, i * ld + h * headDim + d),
-        );
+        const k = at(qkv, keyColumn + d);
+        const dk = at(dQkv, keyColumn + d);
+        const dv = at(dQkv, valueColumn + d);
+        if (rows == 2) spreadPair(weights, padded, i + 2, at(q, i * ld + d), at(up, i * ldo + d), ldo, k, dk, dv, ld, at(dq, i * ld + d));
+        else spread(weights, slopes, i + 1, at(q, i * ld + d), at(up, i * ldo + d), k, dk, dv, ld, at(dq, i * ld + d));
       }
     }
   }

@@ -47,7 +47,7 @@ export type TokenLoss = (logp: readonly Float32Array[], entropy: readonly Float3
 
 export interface PolicyModel {
   readonly config: DecoderConfig;
-  /** What computes, for people: `embedded (wasm simd)`, `tfjs (tensorflow)`, `tfjs (cpu)`. */
+  /** What computes, for people: `embedded (wasm simd)`, `tfjs (tensorflow, gpu)`, `tfjs (cpu)`. */
   readonly backend: string;
   /** Trainable numbers; a tied head counts once. */
   readonly parameterCount: number;

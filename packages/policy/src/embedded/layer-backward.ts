@@ -85,7 +85,7 @@ export class LayerBackward {
     layer.o.backwardInput(buffers.stream, hidden, buffers.attended, q, rows);
     this.#arena.floats(buffers.qkv, rows * qkv).fill(0);
     this.#arena.scoped(() => {
-      const scratch = this.#arena.allocate((2 + headDim) * Math.ceil(maxCount / PAGE_TOKENS) * PAGE_TOKENS);
+      const scratch = this.#arena.allocate((4 + headDim) * Math.ceil(maxCount / PAGE_TOKENS) * PAGE_TOKENS);
       for (const { start, length, table } of sequences) {
         const wide = start * qkv * 4;
         const narrow = start * q * 4;

@@ -71,7 +71,7 @@ export class SequencePass {
       config.rmsNormEps,
       this.#finalInverse,
     );
-    return this.#spread(this.#head.score(this.#hidden, this.#predictions));
+    return this.#spread(this.#head.score(this.#hidden, this.#predictions, keep));
   }
 
   #spread(scores: TokenScores): SequenceScores {
@@ -105,7 +105,12 @@ export class SequencePass {
     const dEntropy = up.dEntropy === undefined ? new Float32Array(dLogp.length) : flat(up.dEntropy);
     const buffers = allocateGradientBuffers(this.#arena, this.#network, rows);
     this.#arena.floats(buffers.normed, rows * hidden).fill(0);
-    this.#head.backward(this.#hidden, this.#predictions, dLogp, dEntropy, buffers.normed, gradients);
+    this.#head.backward(this.#hidden, this.#predictions, {
+      dLogp,
+      dEntropy,
+      dHidden: buffers.normed,
+      gradients,
+    });
     const distance = gradients - weights;
     kernels.rmsNormBackward(
       this.#stream,

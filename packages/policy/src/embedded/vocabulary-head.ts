@@ -21,6 +21,16 @@ export interface TokenScores {
   readonly entropy: Float32Array;
 }
 
+/** What `backward` gets, aligned with the predictions, and where its results go. */
+export interface HeadGradients {
+  readonly dLogp: Float32Array;
+  readonly dEntropy: Float32Array;
+  /** Address of [rows, hidden]. */
+  readonly dHidden: number;
+  /** Address of the gradient block. */
+  readonly gradients: number;
+}
+
 /** Logits that are still in the arena, scaled by the temperature. */
 interface HeldLogits {
   readonly hidden: number;
@@ -35,6 +45,7 @@ export class VocabularyHead {
   readonly #network: Network;
   readonly #inverseTemperature: number;
   readonly #chunkRows: number;
+  #held: HeldLogits | undefined;
 
   constructor(arena: Arena, network: Network, temperature: number) {
     this.#arena = arena;
@@ -43,10 +54,17 @@ export class VocabularyHead {
     this.#chunkRows = Math.max(16, Math.floor(LOGITS_FLOATS / network.head.outputStride));
   }
 
-  /** @param hidden [rows, hidden] after the final norm */
-  score(hidden: number, predictions: readonly Prediction[]): TokenScores {
+  /**
+   * @param hidden [rows, hidden] after the final norm
+   * @param hold keep the logits for `backward` in the current arena scope, when they fit in one chunk
+   */
+  score(hidden: number, predictions: readonly Prediction[], hold: boolean): TokenScores {
     const logp = new Float32Array(predictions.length);
     const entropy = new Float32Array(predictions.length);
+    if (hold && predictions.length <= this.#chunkRows) {
+      this.#held = this.#scoreChunk(hidden, predictions, logp, entropy, 0);
+      return { logp, entropy };
+    }
     for (let start = 0; start < predictions.length; start += this.#chunkRows) {
       const chunk = predictions.slice(start, start + this.#chunkRows);
       this.#arena.scoped(() => this.#scoreChunk(hidden, chunk, logp, entropy, start));
@@ -92,64 +110,53 @@ export class VocabularyHead {
   }
 
   /**
-   * Adds the head's gradient and writes d loss / d hidden to `dHidden` (zeroed by the caller). Logits are computed
-   * again: only tokens with a gradient cost anything here.
+   * Adds the head's gradient and writes d loss / d hidden to `up.dHidden` (zeroed by the caller). Only tokens with a
+   * gradient cost anything here; unless all have one and their logits were held, logits are computed again.
    */
-  backward(
-    hidden: number,
-    predictions: readonly Prediction[],
-    dLogp: Float32Array,
-    dEntropy: Float32Array,
-    dHidden: number,
-    gradients: number,
-  ): void {
-    const active = predictions.map((_, i) => i).filter((i) => dLogp[i] !== 0 || dEntropy[i] !== 0);
+  backward(hidden: number, predictions: readonly Prediction[], up: HeadGradients): void {
+    const active = predictions.map((_, i) => i).filter((i) => up.dLogp[i] !== 0 || up.dEntropy[i] !== 0);
+    if (this.#held !== undefined && active.length === predictions.length) {
+      const held = this.#held;
+      this.#arena.scoped(() => this.#backwardChunk(held, predictions, up));
+      return;
+    }
     for (let start = 0; start < active.length; start += this.#chunkRows) {
-      const chunk = active.slice(start, start + this.#chunkRows);
-      this.#arena.scoped(() =>
-        this.#backwardChunk(
-          hidden,
-          chunk.map((i) => predictions[i]!),
-          {
-            dLogp: Float32Array.from(chunk, (i) => dLogp[i]!),
-            dEntropy: Float32Array.from(chunk, (i) => dEntropy[i]!),
-            dHidden,
-            gradients,
-          },
-        ),
-      );
+      const chosen = active.slice(start, start + this.#chunkRows);
+      const chunk = chosen.map((i) => predictions[i]!);
+      const pick = (from: Float32Array) => Float32Array.from(chosen, (i) => from[i]!);
+      this.#arena.scoped(() => {
+        const scores = new Float32Array(chunk.length);
+        const held = this.#scoreChunk(hidden, chunk, scores, scores, 0);
+        this.#backwardChunk(held, chunk, { ...up, dLogp: pick(up.dLogp), dEntropy: pick(up.dEntropy) });
+      });
     }
   }
 
-  #backwardChunk(
-    hidden: number,
-    chunk: readonly Prediction[],
-    up: { dLogp: Float32Array; dEntropy: Float32Array; dHidden: number; gradients: number },
-  ): void {
+  /** Spends `held`: its logits become their gradient, its hidden rows theirs. */
+  #backwardChunk(held: HeldLogits, chunk: readonly Prediction[], up: HeadGradients): void {
     const { head, widths } = this.#network;
     const { kernels } = this.#arena;
+    const { hidden, logits, targets, entropy, lse } = held;
     const count = chunk.length;
-    const held = this.#scoreChunk(hidden, chunk, new Float32Array(count), new Float32Array(count), 0);
+    const stride = head.outputStride;
     const dLogp = this.#arena.allocateFloats(up.dLogp);
     const dEntropy = this.#arena.allocateFloats(up.dEntropy);
-    const stride = head.outputStride;
     kernels.logitsBackward(
-      held.logits,
+      logits,
       stride,
       count,
-      held.targets,
+      targets,
       this.#inverseTemperature,
       dLogp,
       dEntropy,
-      held.entropy,
-      held.lse,
+      entropy,
+      lse,
     );
-    accumulateWeightGradients(this.#arena, up.gradients, held.hidden, widths.hidden, count, [
-      { dY: held.logits, ldY: stride, linear: head },
+    accumulateWeightGradients(this.#arena, up.gradients, hidden, widths.hidden, count, [
+      { dY: logits, ldY: stride, linear: head },
     ]);
-    // The compact hidden rows are spent; their place takes the gradient.
-    head.backwardInput(held.logits, stride, held.hidden, widths.hidden, count);
+    head.backwardInput(logits, stride, hidden, widths.hidden, count);
     const indices = this.#arena.allocateInts(chunk.map(({ row }) => row));
-    kernels.embedBackward(up.dHidden, indices, count, widths.hidden, held.hidden);
+    kernels.embedBackward(up.dHidden, indices, count, widths.hidden, hidden);
   }
 }

@@ -3,6 +3,7 @@
  * in the default install), else the pure JavaScript backend, which is an oracle for tests rather than a trainer.
  */
 import { createRequire } from "node:module";
+import { MortiseError } from "@mortise/contracts";
 
 export type TensorFlow = typeof import("@tensorflow/tfjs");
 
@@ -13,19 +14,35 @@ function restoreRemovedUtil(): void {
   util.isArray ??= Array.isArray;
 }
 
-/** undefined when the package is not installed or its library does not load. */
+/** undefined when the package is not installed. @throws MortiseError when it is, but does not load. */
 async function loadNative(name: string): Promise<TensorFlow | undefined> {
   restoreRemovedUtil();
   try {
     const module = (await import(name)) as { default?: TensorFlow } & TensorFlow;
     return module.default ?? module;
-  } catch {
-    return undefined;
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    if (code === "ERR_MODULE_NOT_FOUND" && message.includes(`'${name}'`)) return undefined;
+    // Going on with a slower backend would hide a broken installation.
+    throw new MortiseError({
+      code: "MORTISE_POLICY_UNSUPPORTED",
+      message: `${name} is installed but does not load: ${message}`,
+      fix: `Repair or remove ${name}, or set the backend to "embedded".`,
+      cause,
+    });
   }
 }
 
-export function loadGpuBinding(): Promise<TensorFlow | undefined> {
-  return loadNative("@tensorflow/tfjs-node-gpu");
+/** The native backend says whether TensorFlow found a GPU. */
+export function usesGpu(tf: TensorFlow): boolean {
+  return (tf.backend() as { isUsingGpuDevice?: boolean }).isUsingGpuDevice === true;
+}
+
+/** undefined when the GPU binding is not installed or sees no GPU. */
+export async function loadGpuBinding(): Promise<TensorFlow | undefined> {
+  const tf = await loadNative("@tensorflow/tfjs-node-gpu");
+  await tf?.ready();
+  return tf !== undefined && usesGpu(tf) ? tf : undefined;
 }
 
 async function loadJavaScript(): Promise<TensorFlow> {

@@ -37,7 +37,7 @@ import {
   parameterTable,
 } from "../parameter-table.js";
 import { checkTemperature } from "../temperature.js";
-import { loadBestBinding, type TensorFlow } from "./binding.js";
+import { loadBestBinding, type TensorFlow, usesGpu } from "./binding.js";
 import { DecoderGraph } from "./graph.js";
 
 export { loadGpuBinding } from "./binding.js";
@@ -68,7 +68,7 @@ class TfjsModel implements PolicyModel {
   constructor(tf: TensorFlow, config: DecoderConfig, maxTokens: number) {
     this.#tf = tf;
     this.config = config;
-    this.backend = `tfjs (${tf.getBackend()})`;
+    this.backend = `tfjs (${tf.getBackend()}${usesGpu(tf) ? ", gpu" : ""})`;
     this.parameterCount = parameterCount(config);
     this.#maxTokens = maxTokens;
     const zeros = (spec: ParameterSpec) => new Float32Array(elementCount(spec.shape));
