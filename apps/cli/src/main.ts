@@ -4,6 +4,7 @@ import { Command, CommanderError } from "commander";
 import { addCheck } from "./commands/check.js";
 import { addProvision } from "./commands/provision.js";
 import { addQuickstart } from "./commands/quickstart.js";
+import { addRun } from "./commands/run.js";
 import { addRuns } from "./commands/runs.js";
 import { addStatus } from "./commands/status.js";
 import { addTasks } from "./commands/tasks.js";
@@ -16,7 +17,8 @@ const program = new Command("mortise")
   .configureOutput({ writeErr: () => {} });
 
 const output = () => program.opts<{ json: boolean }>();
-for (const add of [addQuickstart, addCheck, addStatus, addTasks, addRuns, addProvision]) add(program, output);
+for (const add of [addQuickstart, addRun, addCheck, addStatus, addTasks, addRuns, addProvision])
+  add(program, output);
 acceptEverywhere(program);
 
 try {

@@ -4,6 +4,7 @@
  */
 import { type Boundary, MortiseError } from "@mortise/contracts";
 import { withoutCredentials } from "@mortise/kernel";
+import { Interrupted } from "./quickstart/interrupts.js";
 
 export const SCHEMA = 1;
 export const EXIT_FAILURE = 1;
@@ -29,6 +30,10 @@ export function note(line: string): void {
 
 /** Tells an error and returns the exit code that goes with it. */
 export function printError(options: OutputOptions, error: unknown): number {
+  if (error instanceof Interrupted) {
+    note(`${error.message}; the same command continues`);
+    return error.exitCode;
+  }
   if (!(error instanceof MortiseError)) {
     note(error instanceof Error ? (error.stack ?? error.message) : String(error));
     return EXIT_FAILURE;

@@ -9,8 +9,6 @@ import { DEFAULT_EVAL_ATTEMPTS, DEFAULT_STEPS, type QuickstartOptions } from "..
 import type { Summary } from "../quickstart/summary.js";
 import { LineView, TerminalView } from "../quickstart/view.js";
 
-const SHELL_SIGNAL_BASE = 128;
-const SIGNAL_NUMBERS: Partial<Record<NodeJS.Signals, number>> = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 };
 /** Stages below this share of a trial are not worth a line. */
 const SMALLEST_SHOWN_MS = 0.5;
 
@@ -63,7 +61,7 @@ async function runQuickstart(options: QuickstartOptions, output: OutputOptions):
     printResult(output, { runId: options.runId, interrupted: error.signal, resume }, () => [
       `${error.message}; everything is stopped. Continue with: ${resume}`,
     ]);
-    return SHELL_SIGNAL_BASE + (SIGNAL_NUMBERS[error.signal] ?? 0);
+    return error.exitCode;
   }
 }
 

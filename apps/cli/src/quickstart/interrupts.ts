@@ -3,6 +3,8 @@
  * Signals that come together are one request: npm, the bootstrap script and the terminal each pass on the same.
  */
 
+import { constants } from "node:os";
+
 const SAME_REQUEST_MS = 1_000;
 
 export class Interrupted extends Error {
@@ -12,6 +14,11 @@ export class Interrupted extends Error {
     super(`interrupted by ${signal}`);
     this.name = "Interrupted";
     this.signal = signal;
+  }
+
+  /** As a shell reports the end by a signal. */
+  get exitCode(): number {
+    return 128 + constants.signals[this.signal];
   }
 }
 

@@ -130,7 +130,8 @@ export class LocalCluster {
 
   async #start(names: readonly ServiceName[], runFile: string): Promise<void> {
     const { project, paths } = this.#options;
-    for (const name of names) this.supervisor.start(serviceSpec(name, { project, paths, runFile }));
+    const places = { project, directory: paths.directory, logs: paths.logs, siteFile: paths.site, runFile };
+    for (const name of names) this.supervisor.start(serviceSpec(name, places));
     const limit = AbortSignal.timeout(START_TIMEOUT_MS);
     try {
       await this.presences.awaitProcesses(

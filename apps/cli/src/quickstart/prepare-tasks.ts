@@ -5,8 +5,8 @@
  */
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { MortiseError } from "@mortise/contracts";
 import {
   type DemoTask,
@@ -35,20 +35,22 @@ export async function prepareTasks(tasksRoot: string, seed: number): Promise<Dem
     .digest("hex")
     .slice(0, 16);
   const directory = join(tasksRoot, key);
-  const { train } = existsSync(join(directory, "index.json"))
-    ? planDemoTasks(options)
-    : await generate(directory, options);
+  if (!isAsValidated(directory, validated)) {
+    await rm(directory, { recursive: true, force: true });
+    await mkdir(tasksRoot, { recursive: true });
+    generateDemoTasks(directory, options);
+  }
   const index = readTaskIndex(directory);
   for (const entry of index) assertValidated(directory, entry, validated.get(entry.id));
-  return { directory, train, index };
+  return { directory, train: planDemoTasks(options).train, index };
 }
 
-async function generate(directory: string, options: { seed: number; train: number; heldOut: number }) {
-  await mkdir(dirname(directory), { recursive: true });
-  return generateDemoTasks(directory, options);
+/** The directories themselves are digested, not their index: they have been on disk since somebody wrote them. */
+function isAsValidated(directory: string, validated: ReadonlyMap<string, string>): boolean {
+  if (!existsSync(join(directory, "index.json"))) return false;
+  return readTaskIndex(directory).every(({ id }) => taskDigest(join(directory, id)) === validated.get(id));
 }
 
-/** The directory itself is digested, not its index: it has been on disk since somebody wrote it. */
 function assertValidated(directory: string, entry: TaskIndexEntry, validated: string | undefined): void {
   const path = join(directory, entry.id);
   const found = taskDigest(path);
@@ -56,7 +58,7 @@ function assertValidated(directory: string, entry: TaskIndexEntry, validated: st
   throw new MortiseError({
     code: "MORTISE_TASK_DIGEST",
     message: `${path} has digest ${found}; validated was ${validated ?? "no such task"}.`,
-    fix: `Remove ${directory} and start again; if the generator itself changed, validate the family anew.`,
+    fix: "The generator gives another task than the one that was validated: validate the family anew.",
     detail: { field: entry.id, path },
   });
 }

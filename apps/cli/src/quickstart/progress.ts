@@ -14,8 +14,8 @@ import {
   type StepRecord,
   TrainerService,
 } from "@mortise/contracts";
-import { type Client, rpcClient, type ServicePresence } from "@mortise/kernel";
-import type { LocalCluster } from "./local-cluster.js";
+import { type Bus, type Client, rpcClient, type ServicePresence } from "@mortise/kernel";
+import type { Presences } from "./presences.js";
 
 /** Asking must not hold up the view: a busy service is asked again a second later. */
 const ASK_DEADLINE_MS = 2_000;
@@ -30,10 +30,17 @@ export interface Progress {
   readonly phaseStartedAt: ReadonlyMap<RunPhase, number>;
 }
 
+/** What is needed to look at a run: the bus, who is live, and the bearer to ask them. */
+export interface Lookout {
+  readonly bus: Bus;
+  readonly presences: Presences;
+  readonly bearer: string;
+}
+
 type Asked = typeof SchedulerService | typeof TrainerService;
 
 export class ProgressWatch {
-  readonly #cluster: LocalCluster;
+  readonly #lookout: Lookout;
   readonly #finished = Promise.withResolvers<void>();
   readonly #clients = new Map<string, { address: string; client: Client<Asked> }>();
   #following: { stop(): Promise<void> } | undefined;
@@ -46,13 +53,13 @@ export class ProgressWatch {
     phaseStartedAt: new Map(),
   };
 
-  private constructor(cluster: LocalCluster) {
-    this.#cluster = cluster;
+  private constructor(lookout: Lookout) {
+    this.#lookout = lookout;
   }
 
-  static async start(cluster: LocalCluster, run: string): Promise<ProgressWatch> {
-    const watch = new ProgressWatch(cluster);
-    watch.#following = await cluster.bus.follow({
+  static async start(lookout: Lookout, run: string): Promise<ProgressWatch> {
+    const watch = new ProgressWatch(lookout);
+    watch.#following = await lookout.bus.follow({
       stream: "METRICS",
       filters: [filter.metrics(run)],
       from: "first",
@@ -71,6 +78,10 @@ export class ProgressWatch {
     return this.#progress;
   }
 
+  get isFinished(): boolean {
+    return this.#progress.phase === RunPhase.FINISHED;
+  }
+
   /** Resolves when the scheduler has declared the run finished. */
   get finished(): Promise<void> {
     return this.#finished.promise;
@@ -78,7 +89,7 @@ export class ProgressWatch {
 
   /** Asks the scheduler and the trainer once; a service that is away leaves the last answer standing. */
   async refresh(): Promise<void> {
-    const { presences } = this.#cluster;
+    const { presences } = this.#lookout;
     const scheduler = this.#client(SchedulerService, presences.newest("scheduler"));
     const trainer = this.#client(TrainerService, presences.newest("trainer"));
     const [run, state] = await Promise.all([
@@ -100,7 +111,7 @@ export class ProgressWatch {
     if (known?.address === presence.rpcAddress) return known.client as Client<S>;
     known?.client.close();
     const client = rpcClient(service, presence.rpcAddress, {
-      bearer: this.#cluster.bearer,
+      bearer: this.#lookout.bearer,
       deadlineMs: ASK_DEADLINE_MS,
     });
     this.#clients.set(service.typeName, {

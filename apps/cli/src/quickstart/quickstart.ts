@@ -198,11 +198,7 @@ class QuickstartSession {
   async #follow(cluster: LocalCluster, runId: string): Promise<number> {
     const watch = await ProgressWatch.start(cluster, runId);
     try {
-      let isFinished = false;
-      const finished = watch.finished.then(() => {
-        isFinished = true;
-      });
-      while (!isFinished) {
+      while (!watch.isFinished) {
         await watch.refresh();
         await this.#sample(cluster);
         this.#view.update({
@@ -213,7 +209,7 @@ class QuickstartSession {
           processes: cluster.supervisor.status(),
           stalenessBound: STALENESS_BOUND,
         });
-        await Promise.race([finished, sleep(REFRESH_MS, undefined, this.#stop)]);
+        await Promise.race([watch.finished, sleep(REFRESH_MS, undefined, this.#stop)]);
       }
       return trainingSeconds(watch);
     } finally {

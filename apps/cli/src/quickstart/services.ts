@@ -3,13 +3,13 @@
  * Does not know what they do.
  */
 import { join } from "node:path";
-import { SERVICE_NAMES, type ServiceName } from "@mortise/contracts";
+import type { ServiceName } from "@mortise/contracts";
 import type { ProcessSpec } from "../supervisor/supervisor.js";
 import { NATS_PROCESS } from "./nats-process.js";
-import type { ProjectPaths, RunPaths } from "./run-directory.js";
+import type { ProjectPaths } from "./run-directory.js";
 
 /** One process per run; the others serve every run. */
-const RUN_SERVICES: ReadonlySet<ServiceName> = new Set(["scheduler", "trainer"]);
+export const RUN_SERVICES: ReadonlySet<ServiceName> = new Set(["scheduler", "trainer"]);
 /** Above the 25 s a service gives itself. */
 const DRAIN_MS = 28_000;
 
@@ -27,29 +27,27 @@ export const STOP_ORDER: readonly (readonly string[])[] = [
 
 export interface ServicePlaces {
   readonly project: ProjectPaths;
-  readonly paths: RunPaths;
+  /** Working directory of the services. */
+  readonly directory: string;
+  readonly logs: string;
+  readonly siteFile: string;
   /** Run file for the services of one run. */
   readonly runFile: string;
 }
 
-export function serviceSpec(name: ServiceName, { project, paths, runFile }: ServicePlaces): ProcessSpec {
+export function serviceSpec(name: ServiceName, places: ServicePlaces): ProcessSpec {
+  const { project, directory, logs, siteFile, runFile } = places;
   const main = join(project.root, "services", name, "dist", "main.js");
   const run = RUN_SERVICES.has(name) ? ["--run", runFile] : [];
   return {
     name,
-    argv: [process.execPath, "--enable-source-maps", main, "--site", paths.site, ...run],
-    cwd: paths.directory,
+    argv: [process.execPath, "--enable-source-maps", main, "--site", siteFile, ...run],
+    cwd: directory,
     // Compiled code is kept between starts: a restarted service is ready sooner.
     environment: { ...process.env, NODE_COMPILE_CACHE: join(project.cache, "node") },
-    logFile: join(paths.logs, `${name}.log`),
-    errorFile: join(paths.logs, `${name}.err`),
+    logFile: join(logs, `${name}.log`),
+    errorFile: join(logs, `${name}.err`),
     drainMs: DRAIN_MS,
     orphanGraceSeconds: [0, 30],
   };
 }
-
-export function serviceSpecs(places: ServicePlaces): ProcessSpec[] {
-  return SERVICE_NAMES.map((name) => serviceSpec(name, places));
-}
-
-export { RUN_SERVICES };
