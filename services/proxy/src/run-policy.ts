@@ -96,22 +96,17 @@ export class RunPolicies {
 
 function policyOf(config: RunConfig, checkpoint: Checkpoint, engine: Engine): RunPolicy {
   const { tokenizer, chatTemplate, eosIds, tokenizerFiles } = checkpoint;
-  const { tokenizerConfigJson, chatTemplateJinja } = tokenizerFiles;
+  const renderer = new Renderer({ chatTemplate, tokenizer, eosIds });
   return {
     run: config.run.id,
     config,
     tokenizer,
-    renderer: new Renderer({ chatTemplate, tokenizer, eosIds }),
-    toolFormat: toolFormatOf(tokenizerConfigJson, chatTemplateJinja ?? templateText(tokenizerConfigJson)),
+    renderer,
+    toolFormat: toolFormatOf(tokenizerFiles.tokenizerConfigJson, renderer),
     stopIds: eosIds,
     maxPositions: checkpoint.config.maxPositions,
     engine,
   };
-}
-
-function templateText(tokenizerConfigJson: string): string {
-  const { chat_template: template } = JSON.parse(tokenizerConfigJson) as { chat_template?: unknown };
-  return typeof template === "string" ? template : JSON.stringify(template ?? "");
 }
 
 async function readRunConfig(bus: Bus, run: string): Promise<RunConfig> {

@@ -91,15 +91,19 @@ function templateMessage(message: Message): ChatMessage {
   };
 }
 
-/** Templates want an object; argument text that is none is given as it is, never refused. */
-function templateArguments(text: string): unknown {
+/**
+ * Templates want a mapping and may refuse anything else. Argument text that is no JSON object came from a
+ * policy or a harness and stays in the history: it is shown, never refused.
+ */
+function templateArguments(text: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+    if (typeof value === "object" && value !== null && !Array.isArray(value))
+      return value as Readonly<Record<string, unknown>>;
   } catch {
-    return text;
+    return { arguments: text };
   }
-  return text;
+  return { arguments: text };
 }
 
 function templateTool(tool: ToolSchema): Readonly<Record<string, unknown>> {

@@ -58,41 +58,46 @@ export class Journal {
    * Stores a turn after `lastSequence` and resolves to its own sequence.
    * @throws MortiseError MORTISE_TRANSPORT_SEQUENCE_CONFLICT when another writer was first
    */
-  appendTurn(turn: Turn, lastSequence: number): Promise<number> {
+  async appendTurn(turn: Turn, lastSequence: number): Promise<number> {
     // The id names the content too: a writer that lost the race must meet the conflict, not pass as a repeat.
     const content = createHash("sha256").update(turn.bodyDigest).update(turn.sampledIds).digest("base64url");
+    const record = create(CaptureRecordSchema, { record: { case: "turn", value: turn } });
     const id = `${this.run}/${this.trial}/${turn.turn}/${content}`;
-    return this.append(
-      create(CaptureRecordSchema, { record: { case: "turn", value: turn } }),
-      id,
-      lastSequence,
-    );
+    const { sequence } = await this.publish(record, id, lastSequence);
+    if (sequence <= lastSequence) throw this.conflict(`turn ${turn.turn} was stored earlier`);
+    return sequence;
   }
 
-  /** Stores the seal after `lastSequence`; same errors as appendTurn. */
-  appendSeal(seal: SessionSealed, lastSequence: number): Promise<number> {
-    const id = `${this.run}/${this.trial}/sealed`;
-    return this.append(
-      create(CaptureRecordSchema, { record: { case: "sealed", value: seal } }),
-      id,
+  /**
+   * Stores the seal after `lastSequence`. The first seal stands for ever, whoever wrote it: meeting one that
+   * is there already is a conflict, and reading again finds it.
+   */
+  async appendSeal(seal: SessionSealed, lastSequence: number): Promise<number> {
+    const record = create(CaptureRecordSchema, { record: { case: "sealed", value: seal } });
+    const { sequence, duplicate } = await this.publish(
+      record,
+      `${this.run}/${this.trial}/sealed`,
       lastSequence,
     );
+    if (duplicate) throw this.conflict("a seal is there already");
+    return sequence;
   }
 
-  private async append(record: CaptureRecord, dedupeId: string, lastSequence: number): Promise<number> {
-    const { sequence, duplicate } = await this.bus.publish({
+  private publish(message: CaptureRecord, dedupeId: string, lastSequence: number) {
+    return this.bus.publish({
       subject: subject.capture(this.run, this.trial),
       schema: CaptureRecordSchema,
-      message: record,
+      message,
       dedupeId,
       expectLastSubjectSequence: lastSequence,
     });
-    if (duplicate && sequence <= lastSequence)
-      throw new MortiseError({
-        code: "MORTISE_TRANSPORT_SEQUENCE_CONFLICT",
-        message: `${subject.capture(this.run, this.trial)}: the record was stored earlier.`,
-      });
-    return sequence;
+  }
+
+  private conflict(what: string): MortiseError {
+    return new MortiseError({
+      code: "MORTISE_TRANSPORT_SEQUENCE_CONFLICT",
+      message: `${subject.capture(this.run, this.trial)}: ${what}.`,
+    });
   }
 
   private async next(from: number): Promise<{ capture: CaptureRecord; sequence: number } | undefined> {
