@@ -33,7 +33,7 @@ export interface RunPlan {
 /** Launches may wait behind others, and a lost manager's work returns only after its acknowledgement wait. */
 const QUEUE_GRACE_MS = 120_000;
 /** Quiesce, diff and the report, after the manager's own timeout has fired. */
-const REPORT_GRACE_MS = 30_000;
+const REPORT_GRACE_MS = 15_000;
 const SEAL_DEADLINE_MS = 120_000;
 
 export function runPlan(

@@ -60,7 +60,8 @@ export function closingOf(
 export function terminationWithSeal(termination: TerminationReason, seal: SessionSealed): TerminationReason {
   if (!TERMINATION_POLICY[termination].isVerified) return termination;
   if (seal.failure !== "") {
-    return seal.failure.startsWith("engine")
+    // The seal names the error code of the last failed model call.
+    return seal.failure.includes("ENGINE")
       ? TerminationReason.ENGINE_FAILURE
       : TerminationReason.PROXY_FAILURE;
   }
@@ -71,7 +72,8 @@ export function terminationWithSeal(termination: TerminationReason, seal: Sessio
 
 function budgetTermination(budget: string): TerminationReason | undefined {
   if (budget === "") return undefined;
-  if (budget.includes("turn")) return TerminationReason.TURN_LIMIT;
-  if (budget.includes("token")) return TerminationReason.TOKEN_LIMIT;
+  // Names of session budgets: turns, prompt_tokens, response_tokens, wall_clock.
+  if (/turn/i.test(budget)) return TerminationReason.TURN_LIMIT;
+  if (/token/i.test(budget)) return TerminationReason.TOKEN_LIMIT;
   return TerminationReason.AGENT_TIMEOUT;
 }
