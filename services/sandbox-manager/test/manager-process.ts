@@ -1,0 +1,99 @@
+/** A real sandbox-manager process with its site file, identity and state directory, on a real NATS server. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import type { NatsFixture } from "@mortise/testkit";
+
+const MAIN = path.join(import.meta.dirname, "../dist/main.js");
+
+export interface ManagerSite {
+  readonly directory: string;
+  readonly tasks: string;
+  readonly harness: string;
+  readonly backend: string;
+}
+
+export class ManagerProcess {
+  readonly #site: string;
+  #child: ChildProcess | undefined;
+  #output = "";
+  #rpcAddress = "";
+
+  constructor(nats: NatsFixture, site: ManagerSite) {
+    const identity = path.join(site.directory, "identity");
+    mkdirSync(identity, { recursive: true });
+    const { user, password, bearer } = nats.identity("sandbox-manager");
+    writeFileSync(path.join(identity, "sandbox-manager.json"), JSON.stringify({ user, password, bearer }));
+    this.#site = path.join(site.directory, "site.toml");
+    writeFileSync(
+      this.#site,
+      `nats.url = "${nats.url}"
+identity.directory = "${identity}"
+state.directory = "${path.join(site.directory, "state")}"
+tasks.directory = "${site.tasks}"
+
+[sandbox]
+backend = "${site.backend}"
+
+[harness.scripted]
+directory = "${site.harness}"
+argv = ["node", "/opt/harness/fake-harness.cjs"]
+environment = { MODEL_URL = "{model_url}", TOKEN = "{token}", INSTRUCTION = "{instruction}" }
+exitCodes = { 6 = "turn-limit" }
+`,
+    );
+  }
+
+  /** Of the process that runs now; its presence entry may still name the one before. */
+  get rpcAddress(): string {
+    return this.#rpcAddress;
+  }
+
+  /** Everything the process wrote. */
+  get output(): string {
+    return this.#output;
+  }
+
+  async start(): Promise<void> {
+    const child = spawn(process.execPath, [MAIN, "--site", this.#site], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    this.#child = child;
+    await new Promise<void>((resolve, reject) => {
+      const take = (chunk: Buffer) => {
+        this.#output += chunk.toString();
+        const ready = this.#output
+          .split("\n")
+          .find((line) => line.includes('"service.ready"') && line.endsWith("}"));
+        if (ready === undefined) return;
+        this.#rpcAddress = (JSON.parse(ready) as { rpc: string }).rpc;
+        resolve();
+      };
+      child.stdout?.on("data", take);
+      child.stderr?.on("data", take);
+      child.once("exit", (code) => reject(new Error(`manager ended with ${code}:\n${this.#output}`)));
+    });
+    this.#output = this.#output.replaceAll('"service.ready"', '"service.was-ready"');
+  }
+
+  /** As a crash would. */
+  async kill(): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  /** Drains; resolves with the exit code. */
+  async stop(): Promise<number | null> {
+    return this.#end("SIGTERM");
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<number | null> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (child === undefined || child.exitCode !== null) return child?.exitCode ?? null;
+    const exited = once(child, "exit");
+    child.kill(signal);
+    const [code] = (await exited) as [number | null];
+    return code;
+  }
+}
