@@ -3,12 +3,19 @@
  * sandbox-manager. Does not judge tasks (packages/tasks) and does not read test output (packages/grading).
  */
 import { randomBytes } from "node:crypto";
-import type { SandboxService } from "@mortise/contracts";
+import { MortiseError, type SandboxService } from "@mortise/contracts";
 import { judge, parseReport } from "@mortise/grading";
-import type { Client } from "@mortise/kernel";
+import { type Client, retry } from "@mortise/kernel";
 import { type Execute, taskDigest } from "@mortise/tasks";
 
 const SANDBOX_ALLOWANCE_MS = 30_000;
+/** A manager that is away for a moment says nothing about the task. */
+const RETRIES = {
+  attempts: 5,
+  baseMs: 500,
+  maxMs: 5_000,
+  isRetryable: (error: unknown) => error instanceof MortiseError && error.disposition === "retry",
+};
 
 /** An executor for `validateTask`. `run` names the run in the manager's records. */
 export function executeInSandbox(manager: Client<typeof SandboxService>, run: string): Execute {
@@ -18,20 +25,22 @@ export function executeInSandbox(manager: Client<typeof SandboxService>, run: st
       return { outcome: "invalid", failed: [], reason: "it has no tests/expected.json" };
     const nonce = randomBytes(16).toString("hex");
     const timeoutMs = task.verifier.timeoutSec * 1000;
-    const ran = await manager.runOnce(
-      {
-        run,
-        trial: `validate-${task.id}-${solution}-${attempt}`,
-        task: { id: task.id, digest: taskDigest(task) },
-        argv: ["/bin/sh", "/tests/test.sh"],
-        environment: task.verifier.env,
-        withTests: true,
-        withSolution: solution === "gold",
-        timeoutMs,
-        stdin: new TextEncoder().encode(`${nonce}\n`),
-      },
-      { deadlineMs: timeoutMs + SANDBOX_ALLOWANCE_MS },
-    );
+    const runOnce = () =>
+      manager.runOnce(
+        {
+          run,
+          trial: `validate-${task.id}-${solution}-${attempt}`,
+          task: { id: task.id, digest: taskDigest(task) },
+          argv: ["/bin/sh", "/tests/test.sh"],
+          environment: task.verifier.env,
+          withTests: true,
+          withSolution: solution === "gold",
+          timeoutMs,
+          stdin: new TextEncoder().encode(`${nonce}\n`),
+        },
+        { deadlineMs: timeoutMs + SANDBOX_ALLOWANCE_MS },
+      );
+    const ran = await retry(runOnce, RETRIES);
     if (ran.failureCode !== "")
       return { outcome: "invalid", failed: [], reason: `${ran.failureCode}: ${ran.failureReason}` };
     const report = parseReport(expected.format, new TextDecoder().decode(ran.stdout), nonce);
