@@ -276,6 +276,15 @@ describe("a change of weights between steps", () => {
     }
   });
 
+  test("to numbers that are not finite stops sampling with an error", () => {
+    const decoder = create(config);
+    submit(decoder, context);
+    const broken = fresh.slice();
+    broken.fill(0xff, -4);
+    decoder.swapWeights(broken);
+    expect(() => decoder.step()).toThrow(/not finite/);
+  });
+
   test("with unusable weights is refused and changes nothing", () => {
     const decoder = create(config);
     const { sampled } = submit(decoder, context);

@@ -2,6 +2,7 @@
  * Owns running token rows of several sequences through the decoder over a paged cache, and choosing a token from
  * the result. Prompt rows and single decode rows are the same thing here. Knows no requests.
  */
+import { MortiseError } from "@mortise/contracts";
 import type { CounterRandom } from "../counter-random.js";
 import type { DecoderConfig } from "../decoder-config.js";
 import { Arena } from "../embedded/arena.js";
@@ -164,6 +165,13 @@ export class DecodePass {
           );
     // The logits are scaled by now; a second look gives the log-probability exactly as scoring does.
     statistics(1, id);
-    return { id, logp: this.#arena.floats(logp, 1)[0]! };
+    const value = this.#arena.floats(logp, 1)[0]!;
+    if (Number.isFinite(value)) return { id, logp: value };
+    throw new MortiseError({
+      code: "MORTISE_PROVIDER_ENGINE",
+      message: `logits at position ${position} are not finite.`,
+      fix: "Load weights that are finite: the last training step has destroyed these.",
+      detail: { position },
+    });
   }
 }
