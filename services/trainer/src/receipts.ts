@@ -19,6 +19,7 @@ export class Receipts {
     this.#log = log;
   }
 
+  /** Resolves when the receipts published so far are known. */
   async start(bus: Bus, run: string): Promise<void> {
     this.#following = await bus.follow({
       stream: "WEIGHTS",
@@ -30,6 +31,7 @@ export class Receipts {
         else if (record.case === "receipt") this.#note(record.value);
       },
     });
+    await this.#following.caughtUp;
   }
 
   /** Engines whose last acknowledged version is at least `version`. */

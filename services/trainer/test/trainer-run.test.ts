@@ -5,14 +5,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ExclusionReason, TrainerService, WeightsRecordSchema } from "@mortise/contracts";
 import { findServices, rpcClient } from "@mortise/kernel";
 import { createPolicyModel, openCheckpoint } from "@mortise/policy";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { demonstrationRows } from "../src/compute/demonstrations.js";
 import { COMMIT_PHASES } from "../src/index.js";
 import { allAcknowledged, type GroupScript, ScriptedFleet, stepRecords } from "./support/scripted-fleet.js";
 import { Site } from "./support/site.js";
 
+const N_STEPS = COMMIT_PHASES.length;
+const TOKENS_PER_STEP = 24;
+const ALL_TOKENS = BigInt(N_STEPS * TOKENS_PER_STEP);
 const TRAINER = `[trainer]
-steps = 3
+steps = ${N_STEPS}
 groupsPerStep = 2
 algorithm = "grpo"
 aggregation = "token-mean"
@@ -24,11 +27,14 @@ beta1 = 0.9
 beta2 = 0.99
 weightDecay = 0
 `;
-/** Two groups for each of three steps. */
-const STEPS: readonly (readonly GroupScript[])[] = [0, 1, 2].map((step) => [
+/** Two groups of two trials for each step; as many steps as a commit has phases. */
+const STEPS: readonly (readonly GroupScript[])[] = COMMIT_PHASES.map((_, step) => [
   { group: `g${2 * step}`, rewards: [1, 0] },
   { group: `g${2 * step + 1}`, rewards: [0, 1] },
 ]);
+
+// Processes start slowly where cores are shared; nothing here asserts a time.
+vi.setConfig({ testTimeout: 180_000 });
 
 let site: Site;
 beforeAll(async () => {
@@ -66,39 +72,41 @@ describe("a run", () => {
     await allAcknowledged(site.bus, run);
 
     const records = await stepRecords(site.bus, run);
-    expect(records.map((record) => [Number(record.step), record.groups])).toEqual([
-      [1, ["g0", "g1"]],
-      [2, ["g2", "g3"]],
-      [3, ["g4", "g5"]],
-    ]);
+    expect(records.map((record) => [Number(record.step), record.groups])).toEqual(
+      STEPS.map((groups, i) => [i + 1, groups.map(({ group }) => group)]),
+    );
     const last = records.at(-1)!;
     expect(last.ledger).toMatchObject({
-      sampled: 72n,
-      trained: 72n,
+      sampled: ALL_TOKENS,
+      trained: ALL_TOKENS,
       baselineOnly: 0n,
       unconsumed: 0n,
       excluded: [],
     });
     for (const record of records) {
       expect(record.staleness).toMatchObject({ bound: 1, max: 0 });
-      expect(Number(record.consistency!.tokens)).toBe(24);
+      expect(Number(record.consistency!.tokens)).toBe(TOKENS_PER_STEP);
       expect(record.consistency!.maxAbsDelta).toBeLessThan(1e-4);
       expect(record.computeCpuMs).toBeGreaterThan(0);
       expect(record.meanReward).toBe(0.5);
     }
 
     const announced = await announcements(run);
-    expect(announced.map((one) => one.version)).toEqual([0, 1, 2, 3]);
-    expect(new Set(announced.map((one) => one.sha256)).size).toBe(4);
-    expect(new Set(announced.map((one) => one.canaryNorm)).size).toBe(4);
+    expect(announced.map((one) => one.version)).toEqual([0, ...STEPS.map((_, i) => i + 1)]);
+    expect(new Set(announced.map((one) => one.sha256)).size).toBe(N_STEPS + 1);
+    expect(new Set(announced.map((one) => one.canaryNorm)).size).toBe(N_STEPS + 1);
     digests = announced.map((one) => one.sha256);
 
     const objects = await site.bus.objects("weights");
     const kept = await Promise.all(announced.map((one) => objects.has(one.object)));
-    expect(kept).toEqual([false, false, true, true]);
+    expect(kept).toEqual(announced.map((_, i) => i >= N_STEPS - 1));
     const [presence] = (await findServices(site.bus, "trainer")).filter((one) => one.facts.run === run);
     const client = rpcClient(TrainerService, presence!.rpcAddress, { bearer: site.bearer });
-    expect(await client.getTrainerStatus({})).toMatchObject({ run, version: 3n, state: "finished" });
+    expect(await client.getTrainerStatus({})).toMatchObject({
+      run,
+      version: BigInt(N_STEPS),
+      state: "finished",
+    });
     client.close();
     trainer.child.kill("SIGTERM");
     expect(await trainer.ended).toBe(0);
@@ -109,34 +117,35 @@ describe("a run", () => {
     while (!trainer.output().includes("trainer.finished")) await sleep(40);
     trainer.child.kill("SIGTERM");
     expect(await trainer.ended).toBe(0);
-    expect((await stepRecords(site.bus, run)).length).toBe(3);
-    expect((await announcements(run)).length).toBe(4);
+    expect((await stepRecords(site.bus, run)).length).toBe(N_STEPS);
+    expect((await announcements(run)).length).toBe(N_STEPS + 1);
   });
 
   test("killed between any two phases of a commit, it ends with the same weights and counts nothing twice", async () => {
-    const cases = COMMIT_PHASES.flatMap((phase) => [
-      `${phase}:2`,
-      ...(phase === "acknowledged" ? [] : [`${phase}:0`]),
-    ]);
-    await Promise.all(
-      cases.map(async (dieAfter) => {
-        const killed = `kill-${dieAfter.replace(":", "-")}`;
-        await site.addRun(killed, TRAINER);
-        const fleet = await ScriptedFleet.create(site.bus, killed);
-        const playing = fleet.play(STEPS);
-        expect(await site.startTrainer(killed, { dieAfter }).ended).toBe("SIGKILL");
-        const again = site.startTrainer(killed);
-        await playing;
-        await allAcknowledged(site.bus, killed);
-        expect((await announcements(killed)).map((one) => one.sha256)).toEqual(digests);
-        const records = await stepRecords(site.bus, killed);
-        expect(records.map((record) => Number(record.step))).toEqual([1, 2, 3]);
-        expect(records.at(-1)!.ledger).toMatchObject({ sampled: 72n, trained: 72n, unconsumed: 0n });
-        again.child.kill("SIGTERM");
-        expect(await again.ended).toBe(0);
-      }),
-    );
-  }, 180_000);
+    const killed = "killed";
+    await site.addRun(killed, TRAINER);
+    const fleet = await ScriptedFleet.create(site.bus, killed);
+    const playing = fleet.play(STEPS);
+    // One death after each phase, the first two while there is no version yet, then each in a commit of its own.
+    const deaths = ["stored:0", "current:0", ...COMMIT_PHASES.map((phase, i) => `${phase}:${i + 1}`)];
+    for (const dieAfter of deaths) {
+      expect(await site.startTrainer(killed, { dieAfter }).ended).toBe("SIGKILL");
+      await site.freeLease(killed);
+    }
+    const last = site.startTrainer(killed);
+    await playing;
+    await allAcknowledged(site.bus, killed);
+    expect((await announcements(killed)).map((one) => one.sha256)).toEqual(digests);
+    const records = await stepRecords(site.bus, killed);
+    expect(records.map((record) => Number(record.step))).toEqual(STEPS.map((_, i) => i + 1));
+    expect(records.at(-1)!.ledger).toMatchObject({
+      sampled: ALL_TOKENS,
+      trained: ALL_TOKENS,
+      unconsumed: 0n,
+    });
+    last.child.kill("SIGTERM");
+    expect(await last.ended).toBe(0);
+  });
 });
 
 describe("groups that do not train", () => {
@@ -144,7 +153,7 @@ describe("groups that do not train", () => {
     const run = "odd";
     await site.addRun(
       run,
-      TRAINER.replace("steps = 3", "steps = 2")
+      TRAINER.replace(`steps = ${N_STEPS}`, "steps = 2")
         .replace("groupsPerStep = 2", "groupsPerStep = 4")
         .concat("[async]\nmaxStaleness = 0\n"),
     );
@@ -181,7 +190,7 @@ describe("groups that do not train", () => {
 
   test("a batch in which nothing can be learnt is a step that leaves the weights as they are", async () => {
     const run = "empty";
-    await site.addRun(run, TRAINER.replace("steps = 3", "steps = 1"));
+    await site.addRun(run, TRAINER.replace(`steps = ${N_STEPS}`, "steps = 1"));
     const trainer = site.startTrainer(run);
     const fleet = await ScriptedFleet.create(site.bus, run);
     await fleet.play([
@@ -219,10 +228,10 @@ describe("one trainer a run", () => {
     first.child.kill("SIGKILL");
     await playing;
     await allAcknowledged(site.bus, run);
-    expect((await stepRecords(site.bus, run)).map((record) => Number(record.step))).toEqual([1, 2, 3]);
+    expect((await stepRecords(site.bus, run)).length).toBe(N_STEPS);
     second.child.kill("SIGTERM");
     expect(await second.ended).toBe(0);
-  }, 60_000);
+  });
 });
 
 describe("warm start", () => {

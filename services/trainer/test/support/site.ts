@@ -93,6 +93,11 @@ export class Site {
     return started;
   }
 
+  /** Spares a test the lifetime of a killed trainer's lease. */
+  async freeLease(run: string): Promise<void> {
+    await (await this.bus.kv("leases")).delete(`${run}.trainer`);
+  }
+
   async stop(): Promise<void> {
     for (const { child } of this.#children)
       if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
