@@ -68,7 +68,7 @@ export function transpose(x: usize, ld: i32, rows: i32, cols: i32, out: usize, l
   }
 }
 
-/** C[5,8] (+)= A[5,K] * panel. The sum over k is unrolled by four. */
+/** C[5,8] (+)= A[5,K] * panel. The sum over k is unrolled by four, by hand: the compiler does not unroll. */
 function tile5x8(a: usize, lda: i32, b: usize, c: usize, ldc: i32, k: i32, accumulate: bool): void {
   let a0 = a;
   let a1 = at(a, 1 * lda);

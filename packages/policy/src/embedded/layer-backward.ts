@@ -112,7 +112,7 @@ export class LayerBackward {
 
   #projections(layer: Layer, at: LayerActivations): void {
     const { kernels } = this.#arena;
-    const { heads, kvHeads, headDim, rotaryDim, qkNorm } = this.#network.config;
+    const { heads, kvHeads, headDim, rotaryDim } = this.#network.config;
     const { hidden, q, kv, qkv } = this.#network.widths;
     const { rows, positions } = this.#batch;
     const { normed, qkv: dQ } = this.#buffers;
@@ -120,39 +120,9 @@ export class LayerBackward {
     const dV = dK + kv * 4;
     const { cosines, sines } = this.#network.rotary;
     kernels.rotate(dQ, qkv, positions, cosines, sines, rows, heads + kvHeads, headDim, rotaryDim, -1);
-    if (qkNorm) {
-      const ld = q + kv;
-      const { qNorm, kNorm } = layer;
-      kernels.rmsNormBackward(
-        at.rawQk,
-        ld,
-        qNorm,
-        at.qInverse,
-        dQ,
-        qkv,
-        dQ,
-        qkv,
-        qNorm + this.#distance,
-        rows,
-        heads,
-        headDim,
-        false,
-      );
-      kernels.rmsNormBackward(
-        at.rawQk + q * 4,
-        ld,
-        kNorm,
-        at.kInverse,
-        dK,
-        qkv,
-        dK,
-        qkv,
-        kNorm + this.#distance,
-        rows,
-        kvHeads,
-        headDim,
-        false,
-      );
+    if (this.#network.config.qkNorm) {
+      this.#headNorm(at.rawQk, layer.qNorm, at.qInverse, dQ, heads);
+      this.#headNorm(at.rawQk + q * 4, layer.kNorm, at.kInverse, dK, kvHeads);
     }
     if (layer.biases !== undefined) {
       kernels.addColumnSums(dQ, qkv, rows, q, layer.biases[0] + this.#distance);
@@ -168,6 +138,30 @@ export class LayerBackward {
     layer.k.backwardInput(dK, qkv, normed, hidden, rows, true);
     layer.v.backwardInput(dV, qkv, normed, hidden, rows, true);
     this.#normIntoStream(at.input, layer.inputNorm, at.inputInverse);
+  }
+
+  /** The norm over each head of q or k: d is turned from its output's gradient to its input's, in place. */
+  #headNorm(raw: number, weight: number, inverse: number, d: number, heads: number): void {
+    const { q, kv, qkv } = this.#network.widths;
+    const { headDim } = this.#network.config;
+    const { rows } = this.#batch;
+    const dWeight = weight + this.#distance;
+    const ld = q + kv;
+    this.#arena.kernels.rmsNormBackward(
+      raw,
+      ld,
+      weight,
+      inverse,
+      d,
+      qkv,
+      d,
+      qkv,
+      dWeight,
+      rows,
+      heads,
+      headDim,
+      false,
+    );
   }
 
   #weightGradients(
