@@ -173,39 +173,22 @@ export class Session {
   }
 
   private async run(plan: PlannedTurn, request: ChatRequest, reply: Reply): Promise<void> {
-    const { policy, terms, events, clock } = this.parts;
-    const builder = new ReplyBuilder(this.syntaxOf(request), plan.turn);
     try {
-      let taken = 0;
-      const onIds = (ids: readonly number[]) => {
-        taken += ids.length;
-        reply.say(builder.push(ids));
-      };
-      const generated = await policy.engine.generate({
-        affinity: terms.trial,
-        contextIds: plan.contextIds,
-        maxTokens: plan.maxTokens,
-        temperature: plan.temperature,
-        stopIds: policy.stopIds,
-        rngKey: terms.rngKey,
-        turnIndex: plan.index,
-        onIds: request.isStream ? onIds : undefined,
-        signal: this.stop.signal,
-      });
+      const builder = new ReplyBuilder(this.syntaxOf(request), plan.turn);
+      const generated = await this.generate(plan, request.isStream, reply, builder);
       if (generated.ids.length === 0) throw this.stop.signal.reason;
-      reply.say([...builder.push(generated.ids.subarray(taken)), ...builder.end()]);
       const turn = turnRecord(plan, generated, builder, {
-        engine: policy.engine.id,
+        engine: this.parts.policy.engine.id,
         requested: request.requested,
         textDigest: digestText(builder.text),
         bytesDelivered: reply.bytesDelivered,
-        endedAt: clock.now(),
+        endedAt: this.parts.clock.now(),
       });
       await this.append(turn);
       this.replies.set(turn.turn, reply);
       this.failure = "";
       this.budget.sampled(generated.ids.length);
-      events.captured(turn, plan);
+      this.parts.events.captured(turn, plan);
       if (generated.finish === "abort") throw this.stop.signal.reason;
       const promptTokens = plan.contextIds.length;
       reply.end({ finish: turn.finish, promptTokens, completionTokens: generated.ids.length });
@@ -216,6 +199,29 @@ export class Session {
     } finally {
       this.inFlight.delete(reply);
     }
+  }
+
+  /** Samples a turn; the reply says what is sampled, as it comes or at the end. */
+  private async generate(plan: PlannedTurn, isStream: boolean, reply: Reply, builder: ReplyBuilder) {
+    const { policy, terms } = this.parts;
+    let taken = 0;
+    const onIds = (ids: readonly number[]) => {
+      taken += ids.length;
+      reply.say(builder.push(ids));
+    };
+    const generated = await policy.engine.generate({
+      affinity: terms.trial,
+      contextIds: plan.contextIds,
+      maxTokens: plan.maxTokens,
+      temperature: plan.temperature,
+      stopIds: policy.stopIds,
+      rngKey: terms.rngKey,
+      turnIndex: plan.index,
+      onIds: isStream ? onIds : undefined,
+      signal: this.stop.signal,
+    });
+    reply.say([...builder.push(generated.ids.subarray(taken)), ...builder.end()]);
+    return generated;
   }
 
   /** S1, S2 */
