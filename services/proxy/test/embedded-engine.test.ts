@@ -46,6 +46,20 @@ async function turnsOf(trial: string, texts: readonly string[], stream: boolean)
   }
 }
 
+function anyRequest() {
+  return {
+    affinity: "x",
+    contextIds: new Int32Array([1, 2, 3]),
+    maxTokens: 1,
+    temperature: 1,
+    stopIds: new Set<number>(),
+    rngKey: "x",
+    turnIndex: 0,
+    onIds: undefined,
+    signal: new AbortController().signal,
+  };
+}
+
 /** Greatest difference between recorded log-probabilities and those of the version that sampled each token. */
 async function greatestDelta(trial: string): Promise<{ delta: number; tokens: number }> {
   const { seal } = await replica.rpc.sealSession({ run: RUN, trial });
@@ -99,18 +113,21 @@ test("the same key, turn and weights sample the same tokens, whatever runs besid
 });
 
 test("a request the decoder refuses fails alone", async () => {
-  const request = {
-    affinity: "x",
-    contextIds: new Int32Array([1_000_000]),
-    maxTokens: 1,
-    temperature: 1,
-    stopIds: new Set<number>(),
-    rngKey: "x",
-    turnIndex: 0,
-    onIds: undefined,
-    signal: new AbortController().signal,
-  };
+  const request = { ...anyRequest(), contextIds: new Int32Array([1_000_000]) };
   await expect(engine.generate(request)).rejects.toMatchObject({ code: "MORTISE_PROVIDER_ENGINE" });
-  const good = await engine.generate({ ...request, contextIds: new Int32Array([1, 2, 3]) });
+  const good = await engine.generate(anyRequest());
   expect(good.ids).toHaveLength(1);
+});
+
+test("a worker that dies fails its turns with a retryable error and is replaced with the same weights", async () => {
+  const { threads } = engine as unknown as { threads: { worker: { terminate(): Promise<number> } }[] };
+  const running = engine.generate({ ...anyRequest(), maxTokens: 400 });
+  const failed = expect(running).rejects.toMatchObject({
+    code: "MORTISE_PROVIDER_ENGINE",
+    disposition: "retry",
+  });
+  for (const { worker } of threads) await worker.terminate();
+  await failed;
+  const again = await engine.generate(anyRequest());
+  expect(again.spans[0]!.policyVersion).toBe(1);
 });

@@ -10,6 +10,7 @@ import { toolFormatOf } from "../src/tools/format.js";
 import { hermes } from "../src/tools/hermes.js";
 import { positional } from "../src/tools/positional.js";
 import { ReplyParser } from "../src/tools/reply-parser.js";
+import { FORGETFUL_TEMPLATE, HERMES_TEMPLATE } from "./templates.js";
 
 const EDIT: ToolSchema = {
   name: "edit",
@@ -20,26 +21,6 @@ const EDIT: ToolSchema = {
     required: ["old", "new"],
   },
 };
-
-/** Answers like published Hermes templates: JSON calls, results inside user turns. */
-const HERMES_TEMPLATE = [
-  "{%- if tools -%}{{ '<|im_start|>system\\n' }}{%- for tool in tools -%}{{ tool | tojson }}{%- endfor -%}{{ '<|im_end|>\\n' }}{%- endif -%}",
-  "{%- for m in messages -%}",
-  "{%- if m.role == 'tool' -%}",
-  "{%- if loop.first or messages[loop.index0 - 1].role != 'tool' -%}{{ '<|im_start|>user' }}{%- endif -%}",
-  "{{ '\\n<tool_response>\\n' + m.content + '\\n</tool_response>' }}",
-  "{%- if loop.last or messages[loop.index0 + 1].role != 'tool' -%}{{ '<|im_end|>\\n' }}{%- endif -%}",
-  "{%- else -%}{{ '<|im_start|>' + m.role + '\\n' + m.content }}",
-  "{%- for c in m.tool_calls or [] -%}{{ '<tool_call>\\n{\"name\": \"' + c.function.name + '\", \"arguments\": ' }}{{ c.function.arguments | tojson }}{{ '}\\n</tool_call>' }}{%- endfor -%}",
-  "{{ '<|im_end|>\\n' }}{%- endif -%}",
-  "{%- endfor -%}",
-  "{%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n' }}{%- endif -%}",
-].join("");
-/** Shows only the last reply in full: history is rewritten at every turn. */
-const FORGETFUL_TEMPLATE = HERMES_TEMPLATE.replace(
-  "'\\n' + m.content }}",
-  "'\\n' + (m.content if m.role != 'assistant' or loop.last else '(earlier)') }}",
-);
 
 function policy(chatTemplate: string) {
   const trained = trainTokenizer(["user assistant edit done"], {
@@ -144,10 +125,12 @@ describe("the reply parser", () => {
             at += length;
           }
           parts.push(...parser.end());
+          const respell = (json: string) => {
+            const given = JSON.parse(json) as Record<string, string>;
+            return `<tool_call>edit ${Object.values(given).join(" => ")}</tool_call>`;
+          };
           const spell = (list: typeof parts) =>
-            list
-              .map((part) => (part.kind === "text" ? part.text : `<tool_call>edit x => y</tool_call>`))
-              .join("");
+            list.map((part) => (part.kind === "text" ? part.text : respell(part.call.arguments))).join("");
           expect(spell(parts)).toBe(text);
           const calls = (list: typeof parts) => list.filter((part) => part.kind === "call");
           expect(calls(parts)).toEqual(calls(expected));
