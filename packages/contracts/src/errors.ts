@@ -49,6 +49,11 @@ export const ERROR_CATALOGUE = {
     fix: "Check the path and its permissions.",
   },
 
+  MORTISE_OPERATOR_ARCHIVE: {
+    disposition: "terminal",
+    meaning: "The archive directory cannot be continued.",
+    fix: "Set archiver.directory to a new directory, or restore position.json there.",
+  },
   MORTISE_OPERATOR_BAD_ID: {
     disposition: "terminal",
     meaning: "An id contains characters outside [A-Za-z0-9_-].",

@@ -132,6 +132,7 @@ class ServiceProcess {
       bearer: identity.bearer,
       stateDirectory,
       signal: this.#stop.signal,
+      amendPresence: async (facts) => this.#presence?.amend(facts),
       fail: (error) => this.#fail(error),
     };
   }

@@ -32,6 +32,8 @@ export interface ServiceContext {
   readonly stateDirectory: string;
   /** Aborted when the process is asked to stop. */
   readonly signal: AbortSignal;
+  /** Changes facts of this instance's presence entry once it is announced; before that, does nothing. */
+  amendPresence(facts: Readonly<Record<string, string>>): Promise<void>;
   /** Ends the process with exit code 1 after logging; for errors after which going on would be wrong. */
   fail(error: unknown): void;
 }
