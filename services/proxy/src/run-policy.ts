@@ -4,8 +4,7 @@
  * Does not hold sessions.
  */
 import { MortiseError, RunConfig } from "@mortise/contracts";
-import type { Bus, Clock, Log } from "@mortise/kernel";
-import { parseStrict } from "@mortise/kernel";
+import { type Bus, type Clock, type Log, parseStrict, sleep } from "@mortise/kernel";
 import { type Checkpoint, openCheckpoint, type Tokenizer } from "@mortise/policy";
 import type { Engine } from "./engine/types.js";
 import type { WeightsFeed } from "./engine/weights-feed.js";
@@ -40,6 +39,8 @@ export class RunPolicies {
   private readonly options: RunPoliciesOptions;
   private readonly opened = new Map<string, Promise<RunPolicy>>();
   private readonly ready = new Map<string, RunPolicy>();
+  /** Resolved once a run's engine has its first weights. */
+  private readonly firstLoad = new Map<string, Promise<void>>();
   private readonly stop = new AbortController();
 
   constructor(options: RunPoliciesOptions) {
@@ -62,11 +63,12 @@ export class RunPolicies {
   }
 
   /**
-   * A run's policy, when its engine has weights.
-   * @throws MortiseError MORTISE_PROVIDER_ENGINE (retry) until then
+   * A run's policy, when its engine has weights; waits for them `patienceMs` at most.
+   * @throws MortiseError MORTISE_PROVIDER_ENGINE (retry) while it has none
    */
-  async serving(run: string): Promise<RunPolicy> {
+  async serving(run: string, patienceMs: number): Promise<RunPolicy> {
     const policy = await this.open(run);
+    if (!policy.engine.status().loaded && patienceMs > 0) await this.awaitWeights(run, patienceMs);
     if (policy.engine.status().loaded) return policy;
     throw new MortiseError({
       code: "MORTISE_PROVIDER_ENGINE",
@@ -74,6 +76,12 @@ export class RunPolicies {
       fix: "Ask again: sessions are opened once version 0 is published and loaded.",
       retryAfterMs: RETRY_AFTER_MS,
     });
+  }
+
+  private async awaitWeights(run: string, patienceMs: number): Promise<void> {
+    const enough = new AbortController();
+    await Promise.race([this.firstLoad.get(run), sleep(patienceMs, this.options.clock, enough.signal)]);
+    enough.abort();
   }
 
   async close(): Promise<void> {
@@ -89,7 +97,11 @@ export class RunPolicies {
     if (!policy.renderer.isAppendOnly)
       log.warn({ event: "template.not-append-only", run, checkpoint: config.policy.checkpoint });
     this.ready.set(run, policy);
-    void feed.serve(run, policy.engine, clock, this.stop.signal);
+    const { signal } = this.stop;
+    this.firstLoad.set(
+      run,
+      new Promise((onLoaded) => void feed.serve(run, policy.engine, { clock, signal, onLoaded })),
+    );
     return policy;
   }
 }

@@ -52,8 +52,13 @@ export class WeightsFeed {
     await this.stopWatch();
   }
 
-  /** Keeps an engine at the run's newest version until `signal` is aborted. */
-  async serve(run: string, engine: Engine, clock: Clock, signal: AbortSignal): Promise<void> {
+  /** Keeps an engine at the run's newest version until `signal` is aborted; tells `onLoaded` of each. */
+  async serve(
+    run: string,
+    engine: Engine,
+    options: { clock: Clock; signal: AbortSignal; onLoaded(): void },
+  ): Promise<void> {
+    const { clock, signal } = options;
     let acknowledged: bigint | undefined;
     let norm: number | undefined;
     while (!signal.aborted) {
@@ -65,6 +70,7 @@ export class WeightsFeed {
       try {
         if (Number(manifest.version) !== engine.status().loaded?.version)
           norm = await this.load(manifest, engine, norm);
+        options.onLoaded();
         await this.acknowledge(manifest, engine, norm ?? manifest.canaryNorm, clock);
         acknowledged = manifest.version;
       } catch (error) {

@@ -19,6 +19,8 @@ import { deliverStream, deliverWhole } from "./deliver.js";
 const BODY_LIMIT_BYTES = 32 * 1024 * 1024;
 /** Longest a client may take to send a request. */
 const REQUEST_TIMEOUT_MS = 120_000;
+/** After a restart weights are loaded in moments: waiting spares harnesses that retry a few times only. */
+const ENGINE_PATIENCE_MS = 20_000;
 /** Longer than the pools of common clients keep a socket, so that they close it, not we. */
 const IDLE_SOCKET_MS = 90_000;
 
@@ -104,7 +106,7 @@ export class ModelFront {
     terms: SessionTerms,
   ): Promise<void> {
     const { sessions, clock } = this.options;
-    const session = await sessions.obtain(terms);
+    const session = await sessions.obtain(terms, ENGINE_PATIENCE_MS);
     const chat = readChatRequest(await readJsonBody(request, BODY_LIMIT_BYTES));
     const connection = await session.ask(chat);
     if (response.destroyed) {
@@ -121,7 +123,7 @@ export class ModelFront {
   }
 
   private async models(path: string, response: ServerResponse, terms: SessionTerms): Promise<void> {
-    const session = await this.options.sessions.obtain(terms);
+    const session = await this.options.sessions.obtain(terms, ENGINE_PATIENCE_MS);
     const asked = /\/models\/([^/]+)$/.exec(path)?.[1];
     const model = {
       id: asked === undefined ? session.modelName : decodeURIComponent(asked),

@@ -40,15 +40,15 @@ export class Sessions {
   }
 
   /**
-   * The session of these terms, from memory or from the journal.
+   * The session of these terms, from memory or from the journal. Waits `patienceMs` for the run's weights.
    * @throws MortiseError MORTISE_PROVIDER_UNAUTHORIZED once sealed, MORTISE_PROVIDER_ENGINE before weights
    */
-  obtain(terms: SessionTerms): Promise<Session> {
+  obtain(terms: SessionTerms, patienceMs = 0): Promise<Session> {
     const key = keyOf(terms);
     const known = this.live.get(key);
     if (known) return known;
     if (this.seals.has(key)) return Promise.reject(sessionEnded());
-    const loading = this.load(terms);
+    const loading = this.load(terms, patienceMs);
     this.live.set(key, loading);
     loading.catch(() => this.live.delete(key));
     return loading;
@@ -85,9 +85,9 @@ export class Sessions {
     signal.removeEventListener("abort", cut);
   }
 
-  private async load(terms: SessionTerms): Promise<Session> {
+  private async load(terms: SessionTerms, patienceMs: number): Promise<Session> {
     const { bus, clock, policies } = this.options;
-    const policy = await policies.serving(terms.run);
+    const policy = await policies.serving(terms.run, patienceMs);
     const journal = new Journal(bus, terms.run, terms.trial);
     const contents = await journal.read();
     if (contents.seal) {
