@@ -4,7 +4,7 @@
  * visible. Built once per set of programs.
  * Does not install anything and does not know tasks, harnesses or containers.
  */
-import { execFileSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import {
   constants,
   copyFileSync,
@@ -22,7 +22,7 @@ import {
 import path from "node:path";
 import { MortiseError } from "@mortise/contracts";
 import { sha256 } from "../patch/patch.js";
-import { COMPILE_CACHE_TARGET, type Image, SANDBOX_UID, WORKSPACE } from "./types.js";
+import { type Image, SANDBOX_UID, WORKSPACE } from "./types.js";
 
 /** Must be there; without them nothing useful runs. */
 const REQUIRED_PROGRAMS = ["sh", "cat", "ls", "env", "sleep"] as const;
@@ -71,28 +71,30 @@ function programs(): SourceFile[] {
 
 /** Adds what the dynamic linker would load for each program, under the very paths it looks at. */
 function withLibraries(found: readonly SourceFile[]): SourceFile[] {
-  const libraries = new Map<string, string>();
-  for (const { source } of found) {
-    if (readFileSync(source).subarray(0, 4).toString("latin1") !== "\x7fELF") continue;
-    for (const library of dynamicLibraries(source)) libraries.set(library, realpathSync(library));
-  }
-  return [...found, ...[...libraries].sort().map(([target, source]) => ({ target, source }))];
+  const libraries = dynamicLibraries(found.map(({ source }) => source));
+  return [...found, ...libraries.map((target) => ({ target, source: realpathSync(target) }))];
 }
 
-function dynamicLibraries(program: string): string[] {
-  try {
-    const listing = execFileSync("ldd", [program], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
-    return [...listing.matchAll(/(?:=>\s*|^\s*)(\/\S+)\s+\(0x/gm)].map((match) => match[1]!);
-  } catch {
-    // A static program: ldd exits with 1.
-    return [];
-  }
+/** All programs are asked about at once: ldd is a shell script, and starting it costs more than its answer. */
+function dynamicLibraries(programs: readonly string[]): string[] {
+  const { stdout, error } = spawnSync("ldd", programs, {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  if (error !== undefined)
+    throw new MortiseError({
+      code: "MORTISE_SANDBOX_BACKEND",
+      message: `\`ldd\`, which finds shared libraries, cannot be run: ${error.message}`,
+    });
+  // `name => /path (0x…)`, or `/path (0x…)` for the linker itself; scripts and static programs give no such line.
+  const paths = [...stdout.matchAll(/(?:=>\s*|^\s*)(\/\S+)\s+\(0x/gm)].map((match) => match[1]!);
+  return [...new Set(paths)].sort();
 }
 
 function build(files: readonly SourceFile[], root: string, location: string): void {
   const unfinished = path.join(root, `unfinished-${process.pid}`);
   rmSync(unfinished, { recursive: true, force: true });
-  for (const directory of [...DIRECTORIES, WORKSPACE.slice(1), COMPILE_CACHE_TARGET.slice(1)])
+  for (const directory of [...DIRECTORIES, WORKSPACE.slice(1)])
     mkdirSync(path.join(unfinished, directory), { recursive: true, mode: 0o755 });
   mkdirSync(path.join(unfinished, "tmp"), { mode: 0o1777 });
   symlinkSync("usr/bin", path.join(unfinished, "bin"));

@@ -17,8 +17,6 @@ export const WORKSPACE = "/workspace";
 export const MODEL_PORT = 8080;
 /** Owner of the workspace and of every agent process. */
 export const SANDBOX_UID = 1000;
-/** The variable that points Node at prepared bytecode; see `Mount.isCompileCache`. */
-export const COMPILE_CACHE_TARGET = "/opt/compile-cache";
 
 /** Programs from the host, with the libraries they need: the root filesystem of a task that names no image. */
 export interface HostImageSpec {

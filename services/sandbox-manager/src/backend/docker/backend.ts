@@ -31,6 +31,7 @@ export class DockerBackend implements SandboxBackend {
   readonly #docker: Docker;
   readonly #sandboxes = new Set<DockerSandbox>();
   #trees: TreeStore | undefined;
+  #image: Promise<Image> | undefined;
 
   constructor(options: DockerOptions) {
     this.#options = options;
@@ -59,7 +60,12 @@ export class DockerBackend implements SandboxBackend {
     return { processes: 0, mounts: 0, cgroups: 0, containers, directories: 0 };
   }
 
-  async prepareImage(_spec: ImageSpec): Promise<Image> {
+  prepareImage(_spec: ImageSpec): Promise<Image> {
+    this.#image ??= this.#importHostImage();
+    return this.#image;
+  }
+
+  async #importHostImage(): Promise<Image> {
     const built = prepareHostImage(path.join(this.#options.stateDirectory, "images"));
     const reference = `mortise-host:${built.digest.slice(0, 16)}`;
     const isThere = await this.#docker

@@ -42,6 +42,7 @@ export class RuncBackend implements SandboxBackend {
   readonly #sandboxes = new Map<string, RuncSandbox>();
   #stateDirectory = "";
   #trees: TreeStore | undefined;
+  #image: Promise<Image> | undefined;
   #cgroups: CgroupHost | undefined;
 
   constructor(options: RuncOptions) {
@@ -80,8 +81,9 @@ export class RuncBackend implements SandboxBackend {
     return report;
   }
 
-  async prepareImage(_spec: ImageSpec): Promise<Image> {
-    return prepareHostImage(this.#path("images"));
+  prepareImage(_spec: ImageSpec): Promise<Image> {
+    this.#image ??= Promise.resolve().then(() => prepareHostImage(this.#path("images")));
+    return this.#image;
   }
 
   async prepareTree(source: TreeSource): Promise<Tree> {

@@ -69,28 +69,13 @@ export class CgroupHost {
 
   /** Sends SIGKILL to every process in a group and below; returns how many there were. */
   kill(group: string): number {
-    const pids = new Set<number>();
-    for (const root of new Set(this.#roots.values())) collectProcesses(path.join(root, group), pids);
-    for (const pid of pids) {
-      try {
-        process.kill(pid, "SIGKILL");
-      } catch {
-        // It ended by itself in between.
-      }
-    }
-    return pids.size;
+    // Every hierarchy holds the same processes; the pids controller's is there in any configuration.
+    return killAll(path.join(this.#roots.get("pids") ?? this.#roots.get("")!, group));
   }
 
-  /** Removes a group and all below it in every hierarchy; true if there was one. */
-  async remove(group: string): Promise<boolean> {
-    let isFound = false;
-    for (const root of new Set(this.#roots.values())) {
-      const directory = path.join(root, group);
-      if (!existsSync(directory)) continue;
-      isFound = true;
-      await removeTree(directory);
-    }
-    return isFound;
+  /** Removes a group and all below it in every hierarchy, killing what is still in it. */
+  async remove(group: string): Promise<void> {
+    for (const root of new Set(this.#roots.values())) await removeTree(path.join(root, group));
   }
 
   /** Removes a group that other owners may share, unless something is in it. */
@@ -155,8 +140,8 @@ function collectProcesses(directory: string, into: Set<number>): void {
     if (line !== "") into.add(Number(line));
 }
 
+/** Nearly always the group is empty and one call is all it takes. */
 async function removeTree(directory: string): Promise<void> {
-  for (const name of subgroups(directory)) await removeTree(path.join(directory, name));
   for (let attempt = 1; ; attempt++) {
     try {
       rmdirSync(directory);
@@ -164,8 +149,23 @@ async function removeTree(directory: string): Promise<void> {
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
       if (code === "ENOENT") return;
-      if (code !== "EBUSY" || attempt === REMOVE_ATTEMPTS) throw error;
-      await delay(REMOVE_PAUSE_MS);
+      if ((code !== "EBUSY" && code !== "ENOTEMPTY") || attempt === REMOVE_ATTEMPTS) throw error;
+      killAll(directory);
+      for (const name of subgroups(directory)) await removeTree(path.join(directory, name));
+      if (attempt > 1) await delay(REMOVE_PAUSE_MS);
     }
   }
+}
+
+function killAll(directory: string): number {
+  const pids = new Set<number>();
+  collectProcesses(directory, pids);
+  for (const pid of pids) {
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // It ended by itself in between.
+    }
+  }
+  return pids.size;
 }

@@ -140,7 +140,6 @@ export class Container {
   }
 
   async #cleanUp(): Promise<void> {
-    this.#facts.cgroups.kill(this.#facts.cgroup);
     await this.#facts.cgroups.remove(this.#facts.cgroup);
     rmSync(this.#facts.directory, { recursive: true, force: true });
   }
