@@ -3,9 +3,15 @@
  * harnesses hold, rendering whole must equal the parent's rendering, the reply, and the extension, in text
  * and in ids. Run once per checkpoint; does not decide what happens when it fails (see renderer.ts).
  */
-import type { Message } from "@mortise/capture";
+import type { Conversation, Message, ToolSchema } from "@mortise/capture";
 import { MortiseError } from "@mortise/contracts";
-import type { Renderer } from "./renderer.js";
+
+/** What is proved about; the renderer itself. */
+interface Subject {
+  renderWhole(conversation: Conversation): { text: string; ids: Int32Array };
+  extensionText(messages: readonly Message[], tools: readonly ToolSchema[]): string;
+  encode(text: string): Int32Array;
+}
 
 const REPLY = "probe";
 const user = (text: string): Message => ({ role: "user", text });
@@ -20,11 +26,11 @@ const PROBES: readonly { before: readonly Message[]; after: readonly Message[] }
   { before: [user("first"), reply, result, reply, user("second")], after: [user("third")] },
 ];
 
-export function isTemplateAppendOnly(renderer: Renderer): boolean {
+export function isTemplateAppendOnly(renderer: Subject): boolean {
   return PROBES.every((probe) => isAppended(renderer, probe.before, probe.after));
 }
 
-function isAppended(renderer: Renderer, before: readonly Message[], after: readonly Message[]): boolean {
+function isAppended(renderer: Subject, before: readonly Message[], after: readonly Message[]): boolean {
   try {
     const parent = renderer.renderWhole({ messages: before, tools: [] });
     const whole = renderer.renderWhole({ messages: [...before, reply, ...after], tools: [] });
