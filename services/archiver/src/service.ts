@@ -38,8 +38,14 @@ async function start(ctx: ServiceContext): Promise<Running> {
   const archive = { ctx, writer, blobs, metrics, commit, rowsPerCommit: settings.rowsPerFile };
   const followings: Following[] = [];
   for (const source of SOURCES) followings.push(await follow(archive, source));
+  let isCaughtUp = false;
+  void Promise.all(followings.map(({ caughtUp }) => caughtUp)).then(() => {
+    isCaughtUp = true;
+  });
   const stopTimer = commitRegularly(ctx, commit);
   return {
+    // Ready when what was stored at the start has been taken.
+    isReady: () => isCaughtUp,
     presence: factsOf(directory, writer.position),
     drain: async () => {
       stopTimer();
