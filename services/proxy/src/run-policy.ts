@@ -3,7 +3,7 @@
  * call syntax, and its engine. Read from the run's stored configuration, since one proxy serves many runs.
  * Does not hold sessions.
  */
-import { MortiseError, RunConfig } from "@mortise/contracts";
+import { MortiseError, type RunConfig, RunRecord } from "@mortise/contracts";
 import { type Bus, type Clock, type Log, parseStrict, sleep } from "@mortise/kernel";
 import { type Checkpoint, openCheckpoint, type Tokenizer } from "@mortise/policy";
 import type { Engine } from "./engine/types.js";
@@ -129,7 +129,6 @@ async function readRunConfig(bus: Bus, run: string): Promise<RunConfig> {
       message: `KV runs/${run} is empty.`,
       detail: { run },
     });
-  return parseStrict(RunConfig, JSON.parse(new TextDecoder().decode(entry.value)), {
-    source: `KV runs/${run}`,
-  });
+  const record: unknown = JSON.parse(new TextDecoder().decode(entry.value));
+  return parseStrict(RunRecord, record, { source: `KV runs/${run}` }).config;
 }

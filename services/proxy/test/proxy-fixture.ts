@@ -101,7 +101,10 @@ export class ProxyFixture {
       rollout: { maxTokensPerTurn: options.maxTokensPerTurn ?? 64 },
     });
     const runs = await admin.kv("runs");
-    await runs.put(RUN, new TextEncoder().encode(JSON.stringify(run)));
+    await runs.put(
+      RUN,
+      new TextEncoder().encode(JSON.stringify({ schema: 1, config: run, tasksDigest: "" })),
+    );
     return new ProxyFixture({ nats, admin, tokenizer, config, checkpoint, directory });
   }
 

@@ -3,16 +3,9 @@
  * A run whose groups, tasks or seed changed would not be the same run: its open groups could not be derived again.
  */
 import { createHash } from "node:crypto";
-import { MortiseError, type RunConfig } from "@mortise/contracts";
+import { MortiseError, type RunRecord } from "@mortise/contracts";
 import type { Kv } from "@mortise/kernel";
 import type { IndexedTask } from "./task-order.js";
-
-/** Stored as JSON; `tasksDigest` is the SHA-256 (hex) of both splits in index order. */
-export interface RunRecord {
-  readonly schema: 1;
-  readonly config: RunConfig;
-  readonly tasksDigest: string;
-}
 
 /** SHA-256 (hex) of the tasks a run draws from. */
 export function tasksDigest(splits: readonly (readonly IndexedTask[])[]): string {
