@@ -12,6 +12,9 @@ import {
 } from "@mortise/contracts";
 import type { Bus, Following } from "@mortise/kernel";
 
+/** Seals are on the stream before their group; one that is not read by then is not there. */
+const SEALS_LIMIT_MS = 10_000;
+
 export class LedgerKeeper {
   readonly #fold = new LedgerFold();
   readonly #folded = new Set<number>();
@@ -45,14 +48,25 @@ export class LedgerKeeper {
     this.#fold.add({ kind: "step", record });
   }
 
-  /** @throws MortiseError MORTISE_CAPTURE_LEDGER when the fold does not balance. */
+  /**
+   * The ledger once the seals of all folded groups are read.
+   * @throws MortiseError MORTISE_CAPTURE_LEDGER when the fold does not balance, a missing seal included.
+   */
   async ledger(): Promise<Ledger> {
-    while (this.#seen < this.#needed) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    const limit = AbortSignal.timeout(SEALS_LIMIT_MS);
+    while (this.#seen < this.#needed && !limit.aborted) await this.#moreSeen(limit);
     return this.#fold.result().ledger;
   }
 
   async stop(): Promise<void> {
     await this.#following?.stop();
+  }
+
+  #moreSeen(limit: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      limit.addEventListener("abort", () => resolve(), { once: true });
+    });
   }
 
   #advance(sequence: number): void {

@@ -36,9 +36,13 @@ export class TrainerMetrics {
       "consistency_max_delta_nats",
       "Greatest |Δ log-probability| of the last step.",
     );
-    this.#stepSeconds = metrics.histogram("step_seconds", "Wall clock from a formed batch to its commit.", {
-      buckets: [0.5, 1, 2, 5, 10, 30, 60, 300],
-    });
+    this.#stepSeconds = metrics.histogram(
+      "step_seconds",
+      "Wall clock from a formed batch to its computed version.",
+      {
+        buckets: [0.5, 1, 2, 5, 10, 30, 60, 300],
+      },
+    );
     this.#mismatches = metrics.gauge(
       "receipt_mismatch_count",
       "Receipts that named other weights than the published ones.",
