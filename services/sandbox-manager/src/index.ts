@@ -1,6 +1,11 @@
+/**
+ * Owns what programs other than the service itself may use: backends, the patch format, the sweep. Services never
+ * import each other; this is for tools and tests.
+ */
 export { DockerBackend } from "./backend/docker/backend.js";
 export { ProcessBackend } from "./backend/process/backend.js";
 export { RuncBackend } from "./backend/runc/backend.js";
+export { sweep } from "./backend/runc/sweep.js";
 export * from "./backend/types.js";
 export { decodePatch, encodePatch } from "./patch/codec.js";
 export type { Patch, PatchEntry } from "./patch/patch.js";

@@ -13,6 +13,7 @@ import koffi from "koffi";
 
 const O_CLOEXEC = 0o2_000_000;
 const WNOHANG = 1;
+const SPAWN_SETPGROUP = 0x02;
 const SPAWN_SETSIGDEF = 0x04;
 const SPAWN_SETSIGMASK = 0x08;
 /** Larger than `posix_spawnattr_t` and `posix_spawn_file_actions_t` of glibc and musl. */
@@ -109,12 +110,15 @@ function spawn(options: Launch, stdout: number, stderr: number, stdin: number | 
   return pid[0];
 }
 
-/** Node ignores SIGPIPE and may block others; neither belongs to the child. */
+/**
+ * Node ignores SIGPIPE and may block others; neither belongs to the child. It leads a process group of its own:
+ * Ctrl-C in a terminal is for the manager to act on, not for every agent to die of.
+ */
 function attributes(): Buffer {
   const call = libc();
   const made = Buffer.alloc(ATTRIBUTES_BYTES);
   call.initAttributes!(made);
-  call.setFlags!(made, SPAWN_SETSIGDEF | SPAWN_SETSIGMASK);
+  call.setFlags!(made, SPAWN_SETPGROUP | SPAWN_SETSIGDEF | SPAWN_SETSIGMASK);
   call.setDefaultSignals!(made, Buffer.alloc(SIGNAL_SET_BYTES, 0xff));
   call.setSignalMask!(made, Buffer.alloc(SIGNAL_SET_BYTES));
   return made;
