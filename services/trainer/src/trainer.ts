@@ -1,26 +1,22 @@
 /**
- * Owns one run's training from the lease to the last step: it wires the parts and performs the effects of the
- * training actor. Does not pick tasks, start sandboxes or route turns.
+ * Owns one run's training from the lease to the loop of steps: who trains, from which version, with which parts.
+ * Does not own the steps themselves (step-loop.ts); does not pick tasks, start sandboxes or route turns.
  *
  * T1  Nothing is written before the lease is held, and losing it ends the process.
- * T2  The order of groups is the stream's own, read with an ordered follower; the durable `<run>_trainer` only
- *     carries acknowledgements. A restart therefore goes on at once, without waiting for redelivery.
- * T3  A group is acknowledged after the version that consumed it is committed, recorded and announced.
+ * T2  What an earlier process left behind is settled before anything new is begun (commit/recover.ts).
  */
 import { join } from "node:path";
 import {
   filter,
-  GroupRecordSchema,
   LEASE_TTL_MS,
   MetricsRecordSchema,
   MortiseError,
   type RunConfig,
   type StepRecord,
 } from "@mortise/contracts";
-import { Actor, type Consuming, type Following, Lease, type ServiceContext } from "@mortise/kernel";
-import type { Alarm, Objective } from "@mortise/objectives";
+import { Lease, type ServiceContext } from "@mortise/kernel";
+import type { Objective } from "@mortise/objectives";
 import { CheckpointStore } from "./commit/checkpoint-store.js";
-import { CommitGate } from "./commit/commit-gate.js";
 import { Committer } from "./commit/committer.js";
 import type { OnPhase } from "./commit/phases.js";
 import { Publication } from "./commit/publication.js";
@@ -28,23 +24,12 @@ import { type Recovered, recover } from "./commit/recover.js";
 import type { Compute } from "./compute/compute.js";
 import { LedgerKeeper } from "./ledger-keeper.js";
 import { Receipts } from "./receipts.js";
-import type { BatchGroup } from "./step/form-batch.js";
-import { MEAN_TURNS } from "./step/step-record.js";
-import { takeStep } from "./step/take-step.js";
+import { StepLoop } from "./step-loop.js";
 import type { TrainerMetrics } from "./trainer-metrics.js";
-import { onMessage, type TrainingEffect, type TrainingMessage, type TrainingState } from "./training.js";
+import type { TrainingState } from "./training.js";
 
-/** Groups held un-acknowledged by the durable; far above any batch, and within the consumer's own limit. */
-const HELD_GROUPS = 16_384;
-const STOP_GRACE_MS = 1_000;
-
-export type TrainerState =
-  | "waiting-for-lease"
-  | "recovering"
-  | "warm-start"
-  | "forming"
-  | "training"
-  | "finished";
+/** What the trainer is doing; from the first version on, the phase of its steps. */
+export type TrainerState = "waiting-for-lease" | "recovering" | "warm-start" | TrainingState["phase"];
 
 export interface TrainerOptions {
   readonly context: ServiceContext;
@@ -60,16 +45,9 @@ export class Trainer {
   readonly #store: CheckpointStore;
   readonly #ledger = new LedgerKeeper();
   readonly #receipts: Receipts;
-  readonly #turns: number[] = [];
-  #state: TrainerState = "waiting-for-lease";
+  #preparing: "waiting-for-lease" | "recovering" | "warm-start" = "waiting-for-lease";
   #lease: Lease | undefined;
-  #committer: Committer | undefined;
-  #position: Recovered | undefined;
-  #gate: CommitGate | undefined;
-  #actor: Actor<TrainingState, TrainingMessage, TrainingEffect> | undefined;
-  #following: Following | undefined;
-  #consuming: Consuming | undefined;
-  #lastLoss: number | null = null;
+  #loop: StepLoop | undefined;
 
   constructor(options: TrainerOptions) {
     this.#options = options;
@@ -79,46 +57,44 @@ export class Trainer {
   }
 
   get state(): TrainerState {
-    return this.#state;
+    return this.#loop?.phase ?? this.#preparing;
   }
 
   /** Undefined before version 0 is published. */
   get version(): number | undefined {
-    return this.#position?.checkpoint.facts.version;
+    return this.#loop?.version;
   }
 
   get lastLoss(): number | null {
-    return this.#lastLoss;
+    return this.#loop?.lastLoss ?? null;
   }
 
   /** Resolves when the run is being trained; the rest happens as groups arrive. */
   async start(): Promise<void> {
     const { context, config } = this.#options;
-    const { bus, log } = context;
+    const { bus } = context;
     this.#lease = await this.#acquire(); // T1
-    this.#state = "recovering";
+    this.#preparing = "recovering";
     await this.#ledger.start(bus, config.run.id);
     await this.#receipts.start(bus, config.run.id);
-    await this.#readSteps();
-    const publication = new Publication({
-      bus,
-      run: config.run.id,
-      checkpoint: config.policy.checkpoint,
-      fence: this.#lease.fence,
-      onPhase: this.#options.onPhase,
-    });
-    this.#committer = this.#newCommitter(publication, this.#lease.fence);
+    const earlier = await this.#readSteps();
+    const { fence } = this.#lease;
+    const { publication, committer } = this.#committing(fence);
     const recovered = await recover(this.#store, publication);
-    if (recovered) await this.#resume(recovered);
-    else await this.#begin();
-    log.info({ event: "trainer.at", version: this.version, cursor: this.#position!.checkpoint.facts.cursor });
-    await this.#train();
+    const position = recovered ?? (await this.#begin(committer));
+    const parts = { committer, ledger: this.#ledger, receipts: this.#receipts };
+    const loop = new StepLoop({ ...this.#options, ...parts, fence, position });
+    this.#loop = loop;
+    // The ledger of a step's record needs its groups: they are read before a cut commit is finished.
+    await loop.read(earlier);
+    if (recovered) await this.#takeUp(recovered, committer); // T2
+    const { version, cursor } = position.checkpoint.facts;
+    context.log.info({ event: "trainer.at", version, cursor });
+    await loop.begin();
   }
 
   async stop(): Promise<void> {
-    await this.#following?.stop();
-    await this.#actor?.stop();
-    await this.#consuming?.stop(STOP_GRACE_MS);
+    await this.#loop?.stop();
     await this.#receipts.stop();
     await this.#ledger.stop();
     await this.#lease?.release();
@@ -143,12 +119,15 @@ export class Trainer {
     return lease;
   }
 
-  #newCommitter(publication: Publication, fence: number): Committer {
+  #committing(fence: number): { publication: Publication; committer: Committer } {
     const { context, config, objective, onPhase } = this.#options;
-    return new Committer({
-      bus: context.bus,
-      log: context.log,
-      run: config.run.id,
+    const { bus, log } = context;
+    const run = config.run.id;
+    const publication = new Publication({ bus, run, checkpoint: config.policy.checkpoint, fence, onPhase });
+    const committer = new Committer({
+      bus,
+      log,
+      run,
       seed: config.run.seed,
       fence,
       store: this.#store,
@@ -158,10 +137,12 @@ export class Trainer {
       keepsFirst: objective.kl !== undefined,
       onPhase,
     });
+    return { publication, committer };
   }
 
-  /** Steps recorded earlier: for the ledger and the trends. */
-  async #readSteps(): Promise<void> {
+  /** Steps recorded earlier, oldest first. */
+  async #readSteps(): Promise<StepRecord[]> {
+    const records: StepRecord[] = [];
     const following = await this.#options.context.bus.follow({
       stream: "METRICS",
       filters: [filter.metrics(this.#options.config.run.id)],
@@ -170,174 +151,37 @@ export class Trainer {
       onMessage: ({ record }) => {
         if (record.case !== "step") return;
         this.#ledger.step(record.value);
-        const turns = record.value.scalars.find((scalar) => scalar.name === MEAN_TURNS)?.value;
-        if (turns !== undefined) this.#turns.push(turns);
+        records.push(record.value);
       },
     });
     await following.caughtUp;
     await following.stop();
+    return records;
   }
 
   /** Version 0: supervised fine-tuning, or the checkpoint as it is. */
-  async #begin(): Promise<void> {
+  async #begin(committer: Committer): Promise<Recovered> {
     const { compute, config } = this.#options;
-    this.#state = "warm-start";
+    this.#preparing = "warm-start";
     const { warmStart } = config;
-    const produced = warmStart
+    const { weights, optimizer } = warmStart
       ? await compute.ask<"warm-start">({ kind: "warm-start", task: { ...warmStart, seed: config.run.seed } })
       : await compute.ask<"initial">({ kind: "initial" });
-    this.#position = await this.#committer!.commit(
-      {
-        version: 0,
-        weights: produced.weights,
-        optimizer: produced.optimizer,
-        cursor: 0,
-        updates: 0,
-        groups: [],
-      },
-      undefined,
-    );
+    return committer.commit({ version: 0, weights, optimizer, cursor: 0, updates: 0, groups: [] }, undefined);
   }
 
-  /** Finishes the commit that may have been cut, and takes up its weights. */
-  async #resume(recovered: Recovered): Promise<void> {
+  /** Finishes the commit that may have been cut, and loads its weights with the older ones still needed. */
+  async #takeUp({ current, checkpoint }: Recovered, committer: Committer): Promise<void> {
     const { compute, config, objective } = this.#options;
-    const { checkpoint } = recovered;
-    this.#position = recovered;
-    // The ledger of the step's record needs its groups: they are read before the record is published.
-    await this.#followGroups(checkpoint.facts.cursor);
-    await this.#committer!.settle(recovered.current, checkpoint);
+    await committer.settle(current, checkpoint);
     const { version } = checkpoint.facts;
-    const onDisk = await this.#store.versions();
-    const older = [];
-    for (const one of onDisk) {
-      if (one >= version || one < version - config.async.maxStaleness) continue;
-      older.push({ version: one, weights: (await this.#store.read(one)).weights });
-    }
-    await compute.ask<"load">({
-      kind: "load",
-      task: {
-        version,
-        weights: checkpoint.weights,
-        optimizer: checkpoint.optimizer,
-        older,
-        ...(objective.kl ? { reference: (await this.#store.read(0)).weights } : {}),
-      },
-    });
-  }
-
-  async #followGroups(cursor: number): Promise<void> {
-    const { context, config } = this.#options;
-    this.#actor = this.#newActor(cursor);
-    this.#following = await context.bus.follow({
-      stream: "GROUPS",
-      filters: [filter.groups(config.run.id)],
-      from: "first",
-      schema: GroupRecordSchema,
-      onMessage: (record, meta) => {
-        this.#ledger.group(record);
-        this.#actor!.send({ kind: "group", group: { sequence: meta.sequence, record } });
-      },
-    });
-    await this.#following.caughtUp;
-  }
-
-  /** Starts with training held back; `#train` releases it. */
-  #newActor(cursor: number): Actor<TrainingState, TrainingMessage, TrainingEffect> {
-    const { context, config } = this.#options;
-    return new Actor<TrainingState, TrainingMessage, TrainingEffect>({
-      name: "training",
-      initial: {
-        version: this.version!,
-        cursor,
-        queue: [],
-        phase: "held",
-        lastStep: config.trainer.steps,
-        rules: {
-          groupsPerStep: config.trainer.groupsPerStep,
-          refillDropped: config.trainer.refillDropped,
-          staleBound: config.async.maxStaleness,
-        },
-      },
-      reduce: onMessage,
-      perform: (effect, self) => this.#perform(effect, self),
-      onFault: (error) => {
-        if (!context.signal.aborted) context.fail(error);
-      },
-    });
-  }
-
-  async #train(): Promise<void> {
-    const { context, config, metrics } = this.#options;
-    const { version, cursor } = this.#position!.checkpoint.facts;
-    if (!this.#following) await this.#followGroups(cursor);
-    metrics.version(version);
-    const gate = new CommitGate(cursor);
-    this.#gate = gate;
-    this.#state = "forming";
-    this.#actor!.send({ kind: "committed", version, cursor });
-    this.#consuming = await context.bus.consume({
-      stream: "GROUPS",
-      durable: `${config.run.id}_trainer`,
-      schema: GroupRecordSchema,
-      concurrency: HELD_GROUPS,
-      handle: (_record, meta) => gate.committed(meta.sequence, meta.signal), // T2, T3
-    });
-  }
-
-  async #perform(effect: TrainingEffect, self: { send(message: TrainingMessage): void }): Promise<void> {
-    const { context, config, objective, compute, onPhase } = this.#options;
-    if (effect.kind === "finished") {
-      this.#state = "finished";
-      context.log.info({ event: "trainer.finished", version: this.version });
-      return;
-    }
-    this.#state = "training";
-    const { next, raised } = await takeStep({
-      bus: context.bus,
-      config,
-      objective,
-      compute,
-      step: effect.step,
-      batch: effect.batch,
-      updates: this.#position!.checkpoint.facts.updates,
-      earlierTurns: this.#turns,
-      enginesCurrent: this.#receipts.enginesAt(effect.step - 1),
-      fence: this.#lease!.fence,
-    });
-    const committed = await this.#committer!.commit(next, this.#position!.current);
-    this.#position = committed;
-    this.#gate!.advance(next.cursor); // T3
-    onPhase("acknowledged", next.version);
-    this.#note(committed.record!, effect.batch, raised);
-    this.#state = "forming";
-    self.send({ kind: "committed", version: next.version, cursor: next.cursor });
-  }
-
-  /** One wide event a step, metrics, and what later steps compare with. */
-  #note(record: StepRecord, batch: readonly BatchGroup[], raised: readonly Alarm[]): void {
-    const { context, metrics } = this.#options;
-    const turns = record.scalars.find((scalar) => scalar.name === MEAN_TURNS)?.value;
-    if (turns !== undefined) this.#turns.push(turns);
-    this.#lastLoss = record.loss;
-    metrics.step(record, batch, this.#receipts.mismatches);
-    for (const alarm of raised) {
-      metrics.alarm(alarm.name);
-      context.log.warn({ event: "trainer.alarm", step: Number(record.step), ...alarm });
-    }
-    context.log.info({
-      event: "step.committed",
-      step: Number(record.step),
-      groups: record.groups.length,
-      staleGroups: record.staleGroups.length,
-      meanReward: record.meanReward,
-      loss: record.loss,
-      gradientNorm: record.gradientNorm,
-      staleness: record.staleness?.max,
-      pearson: record.consistency?.pearsonProbability,
-      maxAbsDelta: record.consistency?.maxAbsDelta,
-      computeCpuMs: record.computeCpuMs,
-      wallMs: record.wallMs,
-    });
+    const versions = await this.#store.versions();
+    const needed = versions.filter((one) => one < version && one >= version - config.async.maxStaleness);
+    const older = await Promise.all(
+      needed.map(async (one) => ({ version: one, weights: (await this.#store.read(one)).weights })),
+    );
+    const reference = objective.kl ? { reference: (await this.#store.read(0)).weights } : {};
+    const { weights, optimizer } = checkpoint;
+    await compute.ask<"load">({ kind: "load", task: { version, weights, optimizer, older, ...reference } });
   }
 }
