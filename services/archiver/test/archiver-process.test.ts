@@ -112,7 +112,7 @@ async function publishTurns(from: number, to: number): Promise<void> {
 const archive = () => join(directory, "archive");
 const turns = async () => (await readArchive(archive(), "r1", "turns")).map(({ index }) => index);
 
-describe("an archiver process", () => {
+describe("an archiver process", { timeout: 120_000 }, () => {
   it("archives every message once although it is killed again and again", async () => {
     for (const round of [0, 1, 2]) {
       start();

@@ -45,7 +45,7 @@ type RunActor = Actor<RunState, RunMessage, Effect>;
 const DRAIN_GRACE_MS = 14_000;
 const DRAIN_CANCEL_MS = 6_000;
 const DRAIN_POLL_MS = 50;
-const ENGINE_WARNING_MS = 30_000;
+const RECEIPT_PATIENCE_MS = 5_000;
 
 async function start(ctx: ServiceContext): Promise<Running> {
   const config = ctx.run!;
@@ -62,7 +62,7 @@ async function start(ctx: ServiceContext): Promise<Running> {
   const { actor, peers, wheel } = await assemble(ctx, { config, plan, replayed, lease, stop });
   const followings = await followFacts(ctx.bus, config.run.id, (message) => actor.send(message));
   actor.send({ kind: "reconciled" });
-  warnWithoutEngine(actor, ctx, stop.signal);
+  watchReceipts(actor, ctx, stop.signal);
   return {
     bindings: [statusService(actor, plan)],
     presence: { run: config.run.id },
@@ -190,14 +190,19 @@ async function close(followings: readonly Following[], peers: Peers, wheel: Time
   wheel.close();
 }
 
-/** An evaluation waits for an engine to acknowledge its version; silence there should not look like a hang. */
-function warnWithoutEngine(actor: RunActor, { clock, log }: ServiceContext, signal: AbortSignal): void {
+/** Says when a version found no engine within the patience, so that an evaluation does not wait for ever. */
+function watchReceipts(actor: RunActor, { clock, log }: ServiceContext, signal: AbortSignal): void {
+  let before = -1;
   const look = () => {
     const { version, acknowledged } = actor.state;
-    if (version > acknowledged) log.warn({ event: "engine.behind", version, acknowledged });
-    if (!signal.aborted) cancel = clock.after(ENGINE_WARNING_MS, look);
+    if (version > acknowledged && version === before) {
+      log.warn({ event: "engine.receipt-overdue", version, acknowledged });
+      actor.send({ kind: "receipt-overdue", version });
+    }
+    before = version;
+    cancel = clock.after(RECEIPT_PATIENCE_MS, look);
   };
-  let cancel = clock.after(ENGINE_WARNING_MS, look);
+  let cancel = clock.after(RECEIPT_PATIENCE_MS, look);
   signal.addEventListener("abort", () => cancel(), { once: true });
 }
 

@@ -13,12 +13,12 @@ function run(options: WorldOptions): SimulatedWorld {
   world.check = () => {
     if (!world.state.isLive) return; // replaying: a crash may have lost that a slot was given back
     const { inSandbox, running } = occupancy(world.state.trials.values());
-    expect(running).toBeLessThanOrEqual(plan.slots);
-    expect(inSandbox).toBeLessThanOrEqual(plan.slots + plan.warm);
-    if (!plan.refillDropped) {
-      const bound = (world.version + 1 + plan.maxStaleness) * plan.groupsPerStep;
-      expect(world.state.admission.started).toBeLessThanOrEqual(Math.max(0, bound));
-    }
+    // Checked thousands of times a run: an assertion library here would take most of the time.
+    if (running > plan.slots) throw new Error(`${running} agents in ${plan.slots} slots`);
+    if (inSandbox > plan.slots + plan.warm) throw new Error(`${inSandbox} trials in sandboxes`);
+    const bound = Math.max(0, (world.version + 1 + plan.maxStaleness) * plan.groupsPerStep);
+    const { started } = world.state.admission;
+    if (!plan.refillDropped && started > bound) throw new Error(`${started} groups started, ${bound} may be`);
   };
   world.finish();
   return world;
@@ -58,7 +58,7 @@ function expectClosedBooks(world: SimulatedWorld): void {
   ]);
 }
 
-describe("a run under any order of events", () => {
+describe("a run under any order of events", { timeout: 120_000 }, () => {
   it("takes every slot it may, and no more", () => {
     fc.assert(
       fc.property(seed, (s) => {

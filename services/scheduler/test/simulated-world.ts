@@ -140,7 +140,7 @@ export class SimulatedWorld {
   }
 
   #send(message: RunMessage): void {
-    this.#heard.push(message);
+    if (mayRepeat(message)) this.#heard.push(message);
     const { state, effects } = this.#reduce(this.state, message);
     this.state = state;
     for (const effect of effects) this.#take(effect);
@@ -341,6 +341,12 @@ export class SimulatedWorld {
     for (const [trial, fact] of this.#verdicts) this.#send({ kind: "trial", trial, fact });
     this.#send({ kind: "reconciled" });
   }
+}
+
+/** What streams and watches deliver may come again; an answer to a call and the end of the replay come once. */
+function mayRepeat(message: RunMessage): boolean {
+  if (message.kind === "trial") return message.fact.kind !== "opened";
+  return message.kind !== "reconciled" && message.kind !== "drain";
 }
 
 export function closedCount(stored: readonly TrialTransition[]): Map<string, number> {

@@ -44,6 +44,8 @@ export type RunMessage =
   | { readonly kind: "weights"; readonly version: number }
   /** An engine samples from these weights. */
   | { readonly kind: "receipt"; readonly version: number }
+  /** No receipt came for a while. An engine loads a run's weights at its first session: opening one must not wait. */
+  | { readonly kind: "receipt-overdue"; readonly version: number }
   | { readonly kind: "step"; readonly record: StepRecord }
   | { readonly kind: "evaluation-stored"; readonly name: string }
   /** Everything stored before the start has been replayed: the run may act. */

@@ -2,8 +2,9 @@
  * Owns the order of phases and when one follows another:
  * WARM_START → EVALUATE_BEFORE → TRAIN → EVALUATE_AFTER → FINISHED. Does not run trials.
  *
- * F1  An evaluation starts only after an engine acknowledged the version it measures, and its phase ends only
- *     when its record is stored.
+ * F1  An evaluation starts after an engine acknowledged the version it measures, or when that is overdue; attempts
+ *     sampled under older weights all the same are repeated (trial/reducer.ts). Its phase ends only when its record
+ *     is stored.
  * F2  FINISHED is entered with no group undecided: every sampled token has a disposition.
  */
 import { Outcome, RunPhase } from "@mortise/contracts";

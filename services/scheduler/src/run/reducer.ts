@@ -40,6 +40,7 @@ function apply(draft: RunDraft, message: RunMessage, plan: RunPlan): void {
       draft.set({ version: Math.max(state.version, message.version) });
       return;
     case "receipt":
+    case "receipt-overdue":
       draft.set({ acknowledged: Math.max(state.acknowledged, message.version) });
       return;
     case "step":

@@ -14,7 +14,7 @@ export interface RunState {
   readonly phase: RunPhase;
   /** Current policy version; -1 before the first weights. */
   readonly version: number;
-  /** Highest version an engine has acknowledged; -1 before. */
+  /** Highest version an engine has acknowledged, or should have by now; -1 before. */
   readonly acknowledged: number;
   /** False while the log is replayed: facts are applied, nothing is asked. */
   readonly isLive: boolean;
