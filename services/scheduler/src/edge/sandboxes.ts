@@ -21,6 +21,7 @@ const CALL_MS = 5_000;
 const RETRY = { baseMs: 50, maxMs: 1_000 };
 /** Longer than a presence entry lives: then an address that is not live is gone, not merely late. */
 const GONE_AFTER_MS = 12_000;
+const REPORT_LAG_MS = 2_000;
 
 export class Sandboxes {
   readonly #options: SandboxesOptions;
@@ -44,7 +45,11 @@ export class Sandboxes {
         return undefined;
       } catch (error) {
         const known = fromUnknown(error, "MORTISE_TRANSPORT_UNAVAILABLE", `sandbox-manager at ${address}`);
-        if (isLost(known)) return lost(trial, known.message);
+        if (isLost(known)) {
+          // A lease that ended just now has its report on the way: that says more than "unknown".
+          await sleep(REPORT_LAG_MS, clock, signal).catch(() => {});
+          return this.#isRunning(trial) ? lost(trial, known.message) : undefined;
+        }
         log.warn({ event: "sandbox-manager.unanswered", trial: trial.id, err: known });
       }
       if (clock.now() - since > GONE_AFTER_MS && !peers.isLive("sandbox-manager", address)) {
