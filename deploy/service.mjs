@@ -1,20 +1,22 @@
 /**
- * Owns how a container becomes a service: the host name it is reached by is the container's own, so that
- * replicas need no configuration. Does not own what the service does.
+ * Owns how a container becomes a service: the name it is reached by and its instance are the container's own
+ * host name, so that replicas need no configuration. Does not own what the service does.
+ *
+ * usage: node deploy/service.mjs <service> [flags of the service…]
  */
 import { hostname } from "node:os";
 
-const [service] = process.argv.slice(2);
+const [service, ...flags] = process.argv.slice(2);
 const name = hostname();
-const PER_RUN = new Set(["scheduler", "trainer"]);
+const main = new URL(`../services/${service}/dist/main.js`, import.meta.url).pathname;
 
 process.argv = [
   process.argv[0],
-  `services/${service}/dist/main.js`,
+  main,
   "--site=/var/lib/mortise/run/site.toml",
-  ...(PER_RUN.has(service) ? ["--run=/var/lib/mortise/run/run.toml"] : []),
   `--set=rpc.advertise="${name}"`,
-  ...(service === "proxy" ? [`--set=proxy.advertise="${name}"`] : []),
+  `--set=proxy.advertise="${name}"`,
   `--instance=${name}`,
+  ...flags,
 ];
-await import(`../services/${service}/dist/main.js`);
+await import(main);

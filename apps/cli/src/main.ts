@@ -2,6 +2,7 @@
 import { MortiseError } from "@mortise/contracts";
 import { Command, CommanderError } from "commander";
 import { addCheck } from "./commands/check.js";
+import { addCompose } from "./commands/compose.js";
 import { addProvision } from "./commands/provision.js";
 import { addQuickstart } from "./commands/quickstart.js";
 import { addRun } from "./commands/run.js";
@@ -17,7 +18,7 @@ const program = new Command("mortise")
   .configureOutput({ writeErr: () => {} });
 
 const output = () => program.opts<{ json: boolean }>();
-for (const add of [addQuickstart, addRun, addCheck, addStatus, addTasks, addRuns, addProvision])
+for (const add of [addQuickstart, addRun, addCheck, addStatus, addTasks, addRuns, addProvision, addCompose])
   add(program, output);
 acceptEverywhere(program);
 

@@ -112,7 +112,8 @@ function shown(value: number | null, digits = 3): string {
   return value === null ? "undefined" : value.toFixed(digits);
 }
 
-function wholeNumber(minimum: number): (text: string) => number {
+/** A parser of option values. */
+export function wholeNumber(minimum: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
     if (Number.isSafeInteger(value) && value >= minimum && text.trim() !== "") return value;

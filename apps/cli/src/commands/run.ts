@@ -5,25 +5,8 @@
  */
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import {
-  CONSUMERS,
-  KV_BUCKETS,
-  MortiseError,
-  OBJECT_BUCKETS,
-  type RunConfig,
-  runConsumers,
-  type SiteConfig,
-  STREAMS,
-} from "@mortise/contracts";
-import {
-  type Bus,
-  connectBus,
-  createLog,
-  ensureTopology,
-  readRunConfig,
-  readSiteConfig,
-  sleep,
-} from "@mortise/kernel";
+import { MortiseError, type RunConfig, type SiteConfig } from "@mortise/contracts";
+import { type Bus, readRunConfig, readSiteConfig, sleep } from "@mortise/kernel";
 import type { Command } from "commander";
 import { EXIT_FAILURE, note, type OutputOptions, printResult } from "../output.js";
 import { preflight } from "../preflight.js";
@@ -36,6 +19,7 @@ import { RUN_SERVICES, STOP_ORDER, serviceSpec } from "../quickstart/services.js
 import { failedGates, type Summary, summarise } from "../quickstart/summary.js";
 import { LineView, TerminalView, type View } from "../quickstart/view.js";
 import { readRunRecords } from "../run-records.js";
+import { connectAs, makeTopology } from "../site-bus.js";
 import { Supervisor } from "../supervisor/supervisor.js";
 
 const REFRESH_MS = 1_000;
@@ -112,28 +96,6 @@ async function superviseRun(
     await supervisor.stopInOrder(STOP_ORDER);
     interrupts.dispose();
   }
-}
-
-async function makeTopology(site: SiteConfig, runId: string): Promise<void> {
-  const admin = await connectAs(site, "admin");
-  try {
-    const consumers = [...CONSUMERS, ...runConsumers(runId)];
-    await ensureTopology(admin, { streams: STREAMS, consumers, kv: KV_BUCKETS, objects: OBJECT_BUCKETS });
-  } finally {
-    await admin.close();
-  }
-}
-
-async function connectAs(site: SiteConfig, user: "admin" | "observer"): Promise<Bus> {
-  const identity = await readIdentity(site.identity.directory, user);
-  const log = createLog({ service: "cli", level: "error" });
-  return connectBus({
-    url: site.nats.url,
-    user: identity.user,
-    password: identity.password,
-    name: `cli.${user}`,
-    log,
-  });
 }
 
 async function startRunServices(supervisor: Supervisor, site: SiteConfig, files: Flags): Promise<void> {

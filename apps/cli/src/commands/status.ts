@@ -3,14 +3,15 @@
  * of a finished quick start whose bus is gone it shows the summary.
  */
 import { existsSync, readFileSync } from "node:fs";
-import { MortiseError, RunPhase } from "@mortise/contracts";
+import { MortiseError, RunPhase, type SiteConfig } from "@mortise/contracts";
 import { type Bus, connectBus, createLog, readSiteConfig } from "@mortise/kernel";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { type OutputOptions, printResult } from "../output.js";
 import { readIdentity } from "../provision/identity.js";
 import { projectPaths, type RunPaths, runPaths } from "../quickstart/run-directory.js";
 import { recomputedLedger, type Summary } from "../quickstart/summary.js";
 import { readRunRecords } from "../run-records.js";
+import { connectAs } from "../site-bus.js";
 
 const CONNECT_TIMEOUT_MS = 2_000;
 
@@ -18,7 +19,11 @@ export function addStatus(program: Command, output: () => OutputOptions): void {
   program
     .command("status <runId>")
     .description("where a run is, and where every sampled token went")
-    .action(async (runId: string) => {
+    .addOption(
+      new Option("--site <file>", "site file of a run that is not a quick start").env("MORTISE_SITE"),
+    )
+    .action(async (runId: string, { site }: { site?: string }) => {
+      if (site !== undefined) return printLiveOn(await readSiteConfig(site), runId, output());
       const paths = runPaths(projectPaths(), runId);
       if (!existsSync(paths.options)) {
         throw new MortiseError({
@@ -55,6 +60,15 @@ async function connect(paths: RunPaths): Promise<Bus | undefined> {
     if (error instanceof MortiseError && error.code === "MORTISE_TRANSPORT_UNAVAILABLE") return undefined;
     throw error;
   });
+}
+
+async function printLiveOn(site: SiteConfig, runId: string, output: OutputOptions): Promise<void> {
+  const bus = await connectAs(site, "observer");
+  try {
+    await printLive(bus, runId, output);
+  } finally {
+    await bus.close();
+  }
 }
 
 async function printLive(bus: Bus, runId: string, output: OutputOptions): Promise<void> {

@@ -64,21 +64,27 @@ export async function readIdentities(directory: string): Promise<Identities | un
 
 export interface ServerSettings {
   readonly storeDirectory: string;
+  /** Address to listen on; loopback when absent. */
+  readonly host?: string;
   /** -1 lets the server take a free port, which it then writes into `portsDirectory`. */
   readonly port: number;
-  readonly portsDirectory: string;
+  readonly portsDirectory?: string;
+  /** Port on loopback that tells the server's health; none when absent. */
+  readonly monitoringPort?: number;
   readonly identities: Identities;
 }
 
 /**
- * The configuration of a nats-server for one run: loopback only, every user with exactly its permissions and
- * nobody else, every write on disk before it is acknowledged.
+ * The configuration of a nats-server: loopback unless another address is given, every user with exactly its
+ * permissions and nobody else, every write on disk before it is acknowledged.
  */
 export function natsServerConfig(settings: ServerSettings): string {
+  const { host = "127.0.0.1", portsDirectory, monitoringPort } = settings;
   const users = [...settings.identities].map(([user, identity]) => userBlock(identity, permissionsOf(user)));
   return `${[
-    `listen: "127.0.0.1:${settings.port}"`,
-    `ports_file_dir: ${quote(settings.portsDirectory)}`,
+    `listen: ${quote(`${host}:${settings.port}`)}`,
+    ...(portsDirectory === undefined ? [] : [`ports_file_dir: ${quote(portsDirectory)}`]),
+    ...(monitoringPort === undefined ? [] : [`http: "127.0.0.1:${monitoringPort}"`]),
     "max_payload: 8MB",
     "jetstream {",
     `  store_dir: ${quote(settings.storeDirectory)}`,

@@ -25,7 +25,7 @@ export async function writeSiteFile(project: ProjectPaths, paths: RunPaths, fact
 }
 
 /** How the bundled harness is told about its model: as any OpenAI client is, by its environment. */
-function miniHarness(root: string): SiteConfig["harness"][string] {
+export function miniHarness(root: string): SiteConfig["harness"][string] {
   return {
     directory: join(root, "harnesses", "mini"),
     argv: ["node", "/opt/harness/mini.cjs"],
