@@ -72,7 +72,13 @@ export default {
       from: { path: "^harnesses/" },
       to: { path: "^(packages/|services/|apps/|@mortise/)" },
     },
-    { name: "circular", severity: "error", from: {}, to: { circular: true } },
+    {
+      name: "circular",
+      comment: "A cycle of types is erased when compiled; one of values decides what is undefined at start.",
+      severity: "error",
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } },
+    },
   ],
   options: {
     tsPreCompilationDeps: true,
