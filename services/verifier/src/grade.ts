@@ -72,11 +72,18 @@ async function gradeFields(work: VerifyWork, tools: GradingTools): Promise<Verdi
   }
   const expected = task.tests.expected;
   if (expected === undefined)
-    return { outcome: Outcome.INVALID_TASK, reason: "tests/expected.json is absent: results cannot be named" };
+    return {
+      outcome: Outcome.INVALID_TASK,
+      reason: "tests/expected.json is absent: results cannot be named",
+    };
   const nonce = randomBytes(16).toString("hex");
   const ran = await runTests(work, task, nonce, tools);
   if (ran.failureCode !== "")
-    return { outcome: Outcome.INVALID_INFRA, reason: `${ran.failureCode}: ${ran.failureReason}`, stages: ran.stages };
+    return {
+      outcome: Outcome.INVALID_INFRA,
+      reason: `${ran.failureCode}: ${ran.failureReason}`,
+      stages: ran.stages,
+    };
   const report = parseReport(expected.format, new TextDecoder().decode(ran.stdout), nonce);
   const judgement = judge([...expected.failToPass, ...expected.passToPass], report, ran);
   return {
@@ -87,7 +94,12 @@ async function gradeFields(work: VerifyWork, tools: GradingTools): Promise<Verdi
   };
 }
 
-async function runTests(work: VerifyWork, task: Task, nonce: string, tools: GradingTools): Promise<RunOnceResponse> {
+async function runTests(
+  work: VerifyWork,
+  task: Task,
+  nonce: string,
+  tools: GradingTools,
+): Promise<RunOnceResponse> {
   const timeoutMs = work.timeoutMs || task.verifier.timeoutSec * 1000 || tools.defaultTimeoutMs;
   return tools.managers.next().runOnce(
     {

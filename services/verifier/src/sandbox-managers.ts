@@ -33,7 +33,10 @@ export class SandboxManagers {
     const clients = [...this.#clients.values()];
     const client = clients[this.#turn++ % Math.max(1, clients.length)];
     if (client === undefined)
-      throw new MortiseError({ code: "MORTISE_TRANSPORT_UNAVAILABLE", message: "no sandbox-manager is present" });
+      throw new MortiseError({
+        code: "MORTISE_TRANSPORT_UNAVAILABLE",
+        message: "no sandbox-manager is present",
+      });
     return client;
   }
 

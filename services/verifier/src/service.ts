@@ -5,7 +5,7 @@
  * G1  One verdict per trial: a redelivered request whose verdict is on REWARDS is acknowledged unread.
  * G2  A verdict is published before its work item is acknowledged.
  */
-import { subject, type VerifyWork, VerdictSchema, VerifyWorkSchema } from "@mortise/contracts";
+import { subject, VerdictSchema, type VerifyWork, VerifyWorkSchema } from "@mortise/contracts";
 import type { Running, ServiceContext, ServiceDefinition } from "@mortise/kernel";
 import { gradeTrial } from "./grade.js";
 import { LogStore } from "./log-store.js";
@@ -27,7 +27,12 @@ async function start(ctx: ServiceContext): Promise<Running> {
     const { run, trial } = work;
     if ((await ctx.bus.last("REWARDS", subject.reward(run, trial), VerdictSchema)) !== undefined) return; // G1
     const startedAt = ctx.clock.now();
-    const verdict = await gradeTrial(work, { managers, tasks, logs, defaultTimeoutMs: ctx.site.verifier.timeoutMs });
+    const verdict = await gradeTrial(work, {
+      managers,
+      tasks,
+      logs,
+      defaultTimeoutMs: ctx.site.verifier.timeoutMs,
+    });
     await ctx.bus.publish({
       subject: subject.reward(run, trial),
       schema: VerdictSchema,
