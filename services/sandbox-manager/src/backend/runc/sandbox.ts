@@ -6,7 +6,7 @@
  *
  * On disk, below the manager's run directory: `<id>/scratch` is a memory file system of `diskBytes` with the
  * overlay's upper and work directories, `<id>/scratch/root` the mounted overlay, `<id>/command-<n>` one
- * command's runc files. Detaching two mounts and removing an empty directory is all the cleaning there is.
+ * command's runc files. Detaching one mount and removing an empty directory is all the cleaning there is.
  */
 import { closeSync, mkdirSync, rmSync } from "node:fs";
 import path from "node:path";
@@ -28,7 +28,14 @@ import {
 import type { CgroupHost } from "./cgroup.js";
 import { runtimeConfig } from "./config.js";
 import { Container } from "./container.js";
-import { createNetworkNamespace, listenOnLoopback, MS_NODEV, MS_NOSUID, mount, unmount } from "./syscalls.js";
+import {
+  createNetworkNamespace,
+  listenOnLoopback,
+  MS_NODEV,
+  MS_NOSUID,
+  mount,
+  unmountInBackground,
+} from "./syscalls.js";
 import { applyToUpper, diffUpper } from "./upper.js";
 
 const LISTEN_BACKLOG = 128;
@@ -154,8 +161,7 @@ export class RuncSandbox implements Sandbox {
     for (const container of this.#running) container.kill("destroyed");
     await this.#closeNetwork();
     await Promise.allSettled([...this.#running].map((container) => container.result));
-    unmount(this.#root);
-    unmount(this.#scratch);
+    await unmountInBackground(this.#scratch);
     rmSync(this.#directory, { recursive: true, force: true });
     this.#host.onDestroyed(this.id);
   }

@@ -73,6 +73,26 @@ export function unmount(target: string): boolean {
   }
 }
 
+/**
+ * As `unmount`, on a worker thread: the kernel lets the caller wait for a grace period, several milliseconds in
+ * which this process would answer nobody. Mounts inside the target go with it.
+ */
+export function unmountInBackground(target: string): Promise<void> {
+  const umount2 = libc().umount2 as Call & { async: (...parameters: unknown[]) => void };
+  return new Promise((resolve, reject) => {
+    umount2.async(target, MNT_DETACH, (error: unknown, result: number) => {
+      if (error === null && result === 0) return resolve();
+      try {
+        // The worker's errno is out of reach; asking again here tells why.
+        unmount(target);
+        resolve();
+      } catch (cause) {
+        reject(cause);
+      }
+    });
+  });
+}
+
 /** Creates the marker by which an overlay hides a lower file. */
 export function makeWhiteout(file: string): void {
   check("mknod", file, S_IFCHR, 0);
