@@ -18,3 +18,16 @@ export async function createPolicyModel(config: DecoderConfig, options: ModelOpt
   }
   return new EmbeddedModel(config, maxTokensPerMicroBatch);
 }
+
+/**
+ * A model of the same architecture that shares no kernel with `model`: TensorFlow.js on its JavaScript backend
+ * beside the embedded engine, the embedded engine beside any TensorFlow.js. What both compute alike is then not
+ * one implementation's error. For checking a few rows: JavaScript needs about 1 CPU-second per 70 million
+ * (parameter · token), and rows are computed one at a time, so that none pays for the padding of another.
+ * @throws MortiseError or the loader's own error when the other implementation cannot run here.
+ */
+export async function createIndependentModel(model: PolicyModel): Promise<PolicyModel> {
+  if (!(model instanceof EmbeddedModel)) return new EmbeddedModel(model.config);
+  const { createTfjsModel, loadJavaScript } = await import("./tfjs/tfjs-model.js");
+  return createTfjsModel(model.config, 1, await loadJavaScript());
+}

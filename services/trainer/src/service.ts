@@ -36,9 +36,12 @@ async function startTrainer(context: ServiceContext, onPhase: OnPhase): Promise<
       microBatchTokens: config.trainer.microBatchTokens,
       keptVersions: config.async.maxStaleness + 1,
     },
-    (next) => {
-      progress = next;
-      context.log.info({ event: "warm-start.progress", ...next });
+    {
+      onProgress: (next) => {
+        progress = next;
+        context.log.info({ event: "warm-start.progress", ...next });
+      },
+      onIndependentAbsent: (reason) => context.log.warn({ event: "consistency.independent-absent", reason }),
     },
   );
   // A checkpoint that cannot be opened is the operator's to mend: say so before anything is written.

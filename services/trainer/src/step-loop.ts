@@ -177,6 +177,8 @@ export class StepLoop {
       staleness: record.staleness?.max,
       pearson: record.consistency?.pearsonProbability,
       maxAbsDelta: record.consistency?.maxAbsDelta,
+      independentTokens: Number(record.consistency?.independentTokens ?? 0),
+      independentMaxAbsDelta: record.consistency?.independentMaxAbsDelta,
       computeCpuMs: record.computeCpuMs,
       wallMs: record.wallMs,
     });

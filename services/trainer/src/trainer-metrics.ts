@@ -11,6 +11,7 @@ export class TrainerMetrics {
   readonly #ledger;
   readonly #pearson;
   readonly #delta;
+  readonly #independentDelta;
   readonly #stepSeconds;
   readonly #alarms;
   readonly #mismatches;
@@ -35,6 +36,10 @@ export class TrainerMetrics {
     this.#delta = metrics.gauge(
       "consistency_max_delta_nats",
       "Greatest |Δ log-probability| of the last step.",
+    );
+    this.#independentDelta = metrics.gauge(
+      "consistency_independent_max_delta_nats",
+      "Greatest |Δ log-probability| against the independent implementation, last step.",
     );
     this.#stepSeconds = metrics.histogram(
       "step_seconds",
@@ -66,9 +71,10 @@ export class TrainerMetrics {
     this.#staleness.set(record.staleness?.max ?? 0);
     this.#stepSeconds.observe(record.wallMs / 1000);
     // An undefined measure leaves the gauge where it was; the step record says that it is absent (C10).
-    if (record.consistency?.pearsonProbability !== undefined)
-      this.#pearson.set(record.consistency.pearsonProbability);
-    if (record.consistency?.maxAbsDelta !== undefined) this.#delta.set(record.consistency.maxAbsDelta);
+    const { pearsonProbability, maxAbsDelta, independentMaxAbsDelta } = record.consistency ?? {};
+    if (pearsonProbability !== undefined) this.#pearson.set(pearsonProbability);
+    if (maxAbsDelta !== undefined) this.#delta.set(maxAbsDelta);
+    if (independentMaxAbsDelta !== undefined) this.#independentDelta.set(independentMaxAbsDelta);
     const { ledger } = record;
     if (!ledger) return;
     this.#ledger.set({ column: "sampled" }, Number(ledger.sampled));

@@ -1,20 +1,15 @@
 /** One optimiser step on a real policy: what it computes, against independent recomputation. */
-import { RunConfig } from "@mortise/contracts";
 import { objectiveOf } from "@mortise/objectives";
 import { createPolicyModel, initialiseWeights, type PolicyModel } from "@mortise/policy";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { StepRow, StepTask } from "../src/compute/messages.js";
+import type { StepTask } from "../src/compute/messages.js";
 import { policyStep } from "../src/compute/policy-step.js";
 import { rescore } from "../src/compute/rescore.js";
+import { optimiser, sampledTask } from "./support/sampled-task.js";
 import { tinyConfig } from "./support/tiny-policy.js";
 
 const config = tinyConfig(40);
 const weights = initialiseWeights(config, 3);
-const optimiser = RunConfig.parse({
-  run: { id: "r" },
-  policy: { checkpoint: "c" },
-  trainer: { optimiser: { learningRate: 1e-3, warmupUpdates: 0, beta1: 0.9, beta2: 0.99, weightDecay: 0 } },
-}).trainer.optimiser;
 let model: PolicyModel;
 let scorer: PolicyModel;
 
@@ -31,44 +26,9 @@ beforeEach(() => {
   model.resetOptimizer();
 });
 
-/** Rows of `trials` trials; trial 1 has two sequences. Recorded log-probabilities are the policy's own. */
-function task(overrides: Partial<StepTask> = {}): StepTask {
-  scorer.loadWeights(weights);
-  const drafts = [
-    { trial: 0, ids: [1, 2, 3, 4, 5, 6] },
-    { trial: 1, ids: [1, 2, 9, 8] },
-    { trial: 1, ids: [1, 7, 7, 3, 2] },
-    { trial: 2, ids: [4, 4, 1, 0, 2] },
-  ].map(({ trial, ids }) => ({ trial, ids: Int32Array.from(ids) }));
-  const behaviour = scorer.logProbabilities(drafts);
-  const rows: StepRow[] = drafts.map((draft, i) => {
-    const mask = Uint8Array.from(draft.ids, (_, t) => (t < 2 ? 0 : 1));
-    return {
-      ...draft,
-      mask,
-      behaviour: behaviour[i]!.map((lp, t) => (mask[t] === 1 ? lp : Number.NaN)),
-      versions: Int32Array.from(mask, (bit) => (bit === 1 ? 0 : -1)),
-    };
-  });
-  return {
-    version: 0,
-    trials: [
-      { advantage: 1, trainedTokens: 4 },
-      { advantage: -0.5, trainedTokens: 5 },
-      { advantage: -0.8, trainedTokens: 3 },
-    ],
-    rows,
-    objective: objectiveOf("grpo", 100),
-    ratio: "behaviour",
-    temperature: 1,
-    epochs: 1,
-    miniBatches: 1,
-    optimiser,
-    updates: 0,
-    seed: 5,
-    ...overrides,
-  };
-}
+/** No version but the one the step starts from. */
+const scorers = { training: () => scorer, independent: undefined, weightsOf: () => undefined };
+const task = (overrides: Partial<StepTask> = {}) => sampledTask(scorer, weights, overrides);
 
 describe("policy step", () => {
   test("the loss of an on-policy step is minus the mean advantage, without any clipping", () => {
@@ -147,14 +107,7 @@ describe("policy step", () => {
     given.rows[0]!.behaviour[3] = Number.NaN;
     const { totals, start } = policyStep(model, given, undefined);
     expect(totals.loss).toBeCloseTo(0.1, 6);
-    expect(
-      rescore(
-        () => scorer,
-        given,
-        start,
-        () => undefined,
-      ).drift,
-    ).toMatchObject({ nTokens: 11, nMissing: 1 });
+    expect(rescore(given, start, scorers).drift).toMatchObject({ nTokens: 11, nMissing: 1 });
   });
 
   test("a KL term pulls towards the reference", () => {
@@ -181,14 +134,10 @@ describe("policy step", () => {
     const { totals, start } = policyStep(model, given, undefined);
     expect(totals.updates).toBe(0);
     expect(before.equals(Buffer.from(model.exportWeights()))).toBe(true);
-    expect(
-      rescore(
-        () => scorer,
-        given,
-        start,
-        () => undefined,
-      ).consistency,
-    ).toMatchObject({ nTokens: 0, pearsonProbability: null });
+    expect(rescore(given, start, scorers).consistency).toMatchObject({
+      nTokens: 0,
+      pearsonProbability: null,
+    });
   });
 
   test("a gradient that is not finite ends the step and leaves the weights", () => {
@@ -198,34 +147,5 @@ describe("policy step", () => {
       expect.objectContaining({ code: "MORTISE_TRAINER_NON_FINITE" }),
     );
     expect(before.equals(Buffer.from(model.exportWeights()))).toBe(true);
-  });
-});
-
-describe("consistency", () => {
-  test("tokens are compared under the version that sampled them; drift under the newest", () => {
-    const given = task({ version: 1 });
-    model.loadWeights(initialiseWeights(config, 4));
-    const { start } = policyStep(model, given, undefined);
-    const { consistency, drift } = rescore(
-      () => scorer,
-      given,
-      start,
-      (version) => (version === 0 ? weights : undefined),
-    );
-    expect(consistency.nTokens).toBe(12);
-    expect(consistency.maxAbsDeltaLogp).toBeLessThan(1e-5);
-    expect(drift.maxAbsDeltaLogp).toBeGreaterThan(1e-3);
-  });
-
-  test("tokens of a version whose weights are gone are missing, never compared with others", () => {
-    const given = task({ version: 1 });
-    const { start } = policyStep(model, given, undefined);
-    const { consistency } = rescore(
-      () => scorer,
-      given,
-      start,
-      () => undefined,
-    );
-    expect(consistency).toMatchObject({ nTokens: 0, nMissing: 12, maxAbsDeltaLogp: null });
   });
 });

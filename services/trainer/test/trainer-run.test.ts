@@ -86,7 +86,9 @@ describe("a run", () => {
     for (const record of records) {
       expect(record.staleness).toMatchObject({ bound: 1, max: 0 });
       expect(Number(record.consistency!.tokens)).toBe(TOKENS_PER_STEP);
+      expect(record.consistency!.maxAbsDelta).toBeGreaterThan(0);
       expect(record.consistency!.maxAbsDelta).toBeLessThan(1e-4);
+      expect(Number(record.consistency!.independentTokens)).toBe(TOKENS_PER_STEP);
       expect(record.computeCpuMs).toBeGreaterThan(0);
       expect(record.meanReward).toBe(0.5);
     }
@@ -208,6 +210,27 @@ describe("groups that do not train", () => {
       excluded: [{ reason: ExclusionReason.ZERO_VARIANCE, tokens: 24n }],
     });
     expect(record!.consistency!.pearsonProbability).toBeUndefined();
+    trainer.child.kill("SIGTERM");
+    expect(await trainer.ended).toBe(0);
+  });
+});
+
+describe("without TensorFlow.js", () => {
+  test("steps are committed, the independent measure is absent, and that is said once", async () => {
+    const run = "alone";
+    await site.addRun(run, TRAINER.replace(`steps = ${N_STEPS}`, "steps = 2"));
+    const trainer = site.startTrainer(run, { withoutTfjs: true });
+    const fleet = await ScriptedFleet.create(site.bus, run);
+    await fleet.play(STEPS.slice(0, 2));
+    await allAcknowledged(site.bus, run);
+    const records = await stepRecords(site.bus, run);
+    expect(records.length).toBe(2);
+    for (const { consistency } of records) {
+      expect(Number(consistency!.tokens)).toBe(TOKENS_PER_STEP);
+      expect(consistency!.independentTokens).toBe(0n);
+      expect(consistency!.independentMaxAbsDelta).toBeUndefined();
+    }
+    expect(trainer.output().match(/consistency\.independent-absent/g)).toHaveLength(1);
     trainer.child.kill("SIGTERM");
     expect(await trainer.ended).toBe(0);
   });

@@ -145,6 +145,13 @@ export const RunConfig = z.strictObject({
         .describe(
           "Tokens whose activations are kept at once; a larger batch is computed in parts, each twice.",
         ),
+      independentTrials: z
+        .int()
+        .min(0)
+        .default(4)
+        .describe(
+          "Trials of each step rescored by a second implementation, as far as about 1 CPU-second allows; 0 = off.",
+        ),
       optimiser: Optimiser.prefault({
         learningRate: 1e-6,
         warmupUpdates: 0,

@@ -1,6 +1,6 @@
 /**
  * Owns finding a TensorFlow.js to compute with: the native GPU or CPU binding when installed (optional peers, never
- * in the default install), else the pure JavaScript backend, which is an oracle for tests rather than a trainer.
+ * in the default install), else the pure JavaScript backend, which is an oracle for checks rather than a trainer.
  */
 import { createRequire } from "node:module";
 import { MortiseError } from "@mortise/contracts";
@@ -45,11 +45,13 @@ export async function loadGpuBinding(): Promise<TensorFlow | undefined> {
   return tf !== undefined && usesGpu(tf) ? tf : undefined;
 }
 
-async function loadJavaScript(): Promise<TensorFlow> {
+/** Never a native binding, whatever is installed. */
+export async function loadJavaScript(): Promise<TensorFlow> {
   const tf = await import("@tensorflow/tfjs");
   // Otherwise the first operation advertises the native binding on stderr.
   tf.enableProdMode();
   await tf.setBackend("cpu");
+  await tf.ready();
   return tf;
 }
 

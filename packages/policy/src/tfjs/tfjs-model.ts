@@ -40,7 +40,7 @@ import { checkTemperature } from "../temperature.js";
 import { loadBestBinding, type TensorFlow, usesGpu } from "./binding.js";
 import { DecoderGraph } from "./graph.js";
 
-export { loadGpuBinding } from "./binding.js";
+export { loadGpuBinding, loadJavaScript } from "./binding.js";
 
 interface Parameter {
   readonly spec: ParameterSpec;

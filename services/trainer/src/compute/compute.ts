@@ -23,17 +23,23 @@ export interface Backend {
   readonly parameters: number;
 }
 
+export interface ComputeEvents {
+  onProgress(progress: WarmStartProgress): void;
+  /** Told once: why steps go without an independent rescoring. */
+  onIndependentAbsent(reason: string): void;
+}
+
 export class Compute {
   readonly #worker: Worker;
   readonly #open = new Map<number, Open>();
-  readonly #onProgress: (progress: WarmStartProgress) => void;
+  readonly #events: ComputeEvents;
   readonly #ready = Promise.withResolvers<Backend>();
   #nextId = 1;
   #cpuMs = 0;
   #ended: MortiseError | undefined;
 
-  constructor(setup: ComputeSetup, onProgress: (progress: WarmStartProgress) => void) {
-    this.#onProgress = onProgress;
+  constructor(setup: ComputeSetup, events: ComputeEvents) {
+    this.#events = events;
     this.#worker = new Worker(new URL("./worker.js", import.meta.url), { workerData: setup });
     this.#worker.on("message", (message: FromWorker) => this.#receive(message));
     this.#worker.on("error", (error) => this.#end(error.message, error));
@@ -72,9 +78,13 @@ export class Compute {
       this.#ready.resolve({ name: message.backend, parameters: message.parameters });
       return;
     }
+    if (message.kind === "independent-absent") {
+      this.#events.onIndependentAbsent(message.reason);
+      return;
+    }
     this.#cpuMs = message.cpuMs;
     if (message.kind === "progress") {
-      this.#onProgress(message.progress);
+      this.#events.onProgress(message.progress);
       return;
     }
     if (message.kind === "failed") this.#ready.reject(restored(message.error));

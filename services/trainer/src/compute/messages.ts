@@ -67,6 +67,8 @@ export interface StepTask {
   /** Updates made before this step, for warm-up. */
   readonly updates: number;
   readonly seed: number;
+  /** Trials rescored by an independent implementation. */
+  readonly independentTrials: number;
 }
 
 export interface StepResult {
@@ -79,8 +81,10 @@ export interface StepResult {
   readonly clipFraction: number | null;
   readonly learningRate: number | null;
   readonly updates: number;
-  /** Against the version that sampled each token. */
+  /** Against the version that sampled each token, over the comparisons of both implementations. */
   readonly consistency: Consistency;
+  /** Of these, the comparisons of the independent implementation. */
+  readonly independent: Consistency;
   /** Against the weights the step starts from. */
   readonly drift: Consistency;
   /** Tokens in the loss without a recorded log-probability. */
@@ -109,6 +113,7 @@ export interface Answers {
 export type FromWorker =
   | { readonly kind: "ready"; readonly backend: string; readonly parameters: number }
   | { readonly kind: "progress"; readonly progress: WarmStartProgress; readonly cpuMs: number }
+  | { readonly kind: "independent-absent"; readonly reason: string }
   | { readonly kind: "answer"; readonly id: number; readonly value: unknown; readonly cpuMs: number }
   | { readonly kind: "failed"; readonly id: number; readonly error: PlainError; readonly cpuMs: number };
 

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { MortiseError } from "@mortise/contracts";
 import { type Checkpoint, createPolicyModel, openCheckpoint, type PolicyModel } from "@mortise/policy";
 import { demonstrationRows } from "./demonstrations.js";
+import { IndependentCheck } from "./independent-check.js";
 import type {
   ComputeSetup,
   LoadTask,
@@ -27,16 +28,19 @@ export class Workbench {
   /** Versions that sampled tokens of coming steps may come from. */
   readonly #older = new Map<number, Uint8Array>();
   #reference: Uint8Array | undefined;
+  readonly #independent: IndependentCheck;
   #scorer: PolicyModel | undefined;
 
-  static async open(setup: ComputeSetup): Promise<Workbench> {
+  /** @param onIndependentAbsent told once why steps go without an independent rescoring */
+  static async open(setup: ComputeSetup, onIndependentAbsent: (reason: string) => void): Promise<Workbench> {
     const checkpoint = await openCheckpoint(setup.checkpoint);
     const create = () =>
       createPolicyModel(checkpoint.config, {
         backend: setup.backend,
         maxTokensPerMicroBatch: setup.microBatchTokens,
       });
-    return new Workbench(setup, checkpoint, create, await create());
+    const model = await create();
+    return new Workbench(setup, checkpoint, create, model, new IndependentCheck(model, onIndependentAbsent));
   }
 
   private constructor(
@@ -44,11 +48,13 @@ export class Workbench {
     checkpoint: Checkpoint,
     create: () => Promise<PolicyModel>,
     model: PolicyModel,
+    independent: IndependentCheck,
   ) {
     this.#setup = setup;
     this.#checkpoint = checkpoint;
     this.#create = create;
     this.model = model;
+    this.#independent = independent;
   }
 
   /** Version 0 as the checkpoint holds it. */
@@ -90,12 +96,11 @@ export class Workbench {
     if (needsScorer) this.#scorer ??= await this.#create();
     const reference = task.objective.kl ? this.#referenceOf(task) : undefined;
     const pass = policyStep(this.model, task, reference);
-    const scored = rescore(
-      () => this.#scorer!,
-      task,
-      pass.start,
-      (version) => this.#older.get(version),
-    );
+    const scored = rescore(task, pass.start, {
+      training: () => this.#scorer!,
+      independent: await this.#independent.of(task),
+      weightsOf: (version) => this.#older.get(version),
+    });
     const produced = this.#produced();
     this.#remember(task.version + 1, produced.weights);
     return { ...produced, result: resultOf(task, pass, scored) };

@@ -38,7 +38,9 @@ async function answer(bench: Workbench, request: Request): Promise<unknown> {
   }
 }
 
-const opened = Workbench.open(workerData as ComputeSetup);
+const opened = Workbench.open(workerData as ComputeSetup, (reason) =>
+  say({ kind: "independent-absent", reason }),
+);
 // The first request awaits the same promise and reports its failure; this only says that it is there.
 opened.then(
   ({ model }) => say({ kind: "ready", backend: model.backend, parameters: model.parameterCount }),

@@ -61,7 +61,11 @@ export function stepRecord(facts: StepFacts): { record: StepRecord; raised: read
     groups: [...plan.consumedGroups],
     trials: [...plan.uses],
     staleGroups: [...plan.staleGroups],
-    consistency: consistencyMessage(result.consistency),
+    consistency: {
+      ...consistencyMessage(result.consistency),
+      independentTokens: BigInt(result.independent.nTokens),
+      ...present("independentMaxAbsDelta", result.independent.maxAbsDeltaLogp),
+    },
     drift: consistencyMessage(result.drift),
     staleness: stalenessMessage(plan.staleness, facts.staleBound),
     ...present("meanReward", mean(plan.rewards)),

@@ -37,5 +37,6 @@ export function stepTask(plan: StepPlan, { config, objective, version, updates }
     optimiser: trainer.optimiser,
     updates,
     seed: run.seed * STEPS_PER_SEED + version,
+    independentTrials: trainer.independentTrials,
   };
 }

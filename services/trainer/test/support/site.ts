@@ -11,6 +11,7 @@ import { type NatsFixture, startNats } from "@mortise/testkit";
 import { writeTinyPolicy } from "./tiny-policy.js";
 
 const PROCESS = fileURLToPath(new URL("./trainer-process.ts", import.meta.url));
+const WITHOUT_TFJS = new URL("./without-tfjs.mjs", import.meta.url).href;
 /** Short, so that what a killed trainer held comes back within a test. */
 const ACK_WAIT_MS = 2_000;
 
@@ -78,9 +79,13 @@ export class Site {
     await ensureTopology(this.bus, { consumers });
   }
 
-  startTrainer(run: string, options: { dieAfter?: string; args?: readonly string[] } = {}): TrainerProcess {
+  startTrainer(
+    run: string,
+    options: { dieAfter?: string; args?: readonly string[]; withoutTfjs?: boolean } = {},
+  ): TrainerProcess {
+    const preload = options.withoutTfjs ? ["--import", WITHOUT_TFJS] : [];
     const flags = ["--site", join(this.directory, "site.toml"), "--run", join(this.directory, `${run}.toml`)];
-    const child = spawn(process.execPath, [PROCESS, ...flags, ...(options.args ?? [])], {
+    const child = spawn(process.execPath, [...preload, PROCESS, ...flags, ...(options.args ?? [])], {
       stdio: ["ignore", "pipe", "pipe"],
       env: { ...process.env, MORTISE_TEST_DIE_AFTER: options.dieAfter ?? "" },
     });
