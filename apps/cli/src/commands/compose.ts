@@ -57,7 +57,14 @@ function addProvisionStep(compose: Command, output: () => OutputOptions): void {
       const { runId, seed, steps, evalAttempts } = flags;
       const directories = { identities: flags.identities, shared: flags.directory };
       await assertFreeSpace(directories.shared);
-      const run = await prepareRun(directories.shared, { runId, seed, steps, evalAttempts, control: false });
+      const run = await prepareRun(directories.shared, {
+        runId,
+        seed,
+        steps,
+        evalAttempts,
+        control: false,
+        sets: [],
+      });
       await writeClusterSite(directories, run.tasksDirectory);
       await writeSecrets(directories);
       printResult(output(), { runId, isNew: run.isNew, directory: run.directory }, () => [

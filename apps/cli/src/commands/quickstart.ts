@@ -18,6 +18,7 @@ interface Flags {
   readonly steps: number;
   readonly evalAttempts: number;
   readonly control: boolean;
+  readonly set: readonly string[];
 }
 
 export function addQuickstart(program: Command, output: () => OutputOptions): void {
@@ -33,12 +34,19 @@ export function addQuickstart(program: Command, output: () => OutputOptions): vo
       DEFAULT_EVAL_ATTEMPTS,
     )
     .option("--control", "also spend the training time on more supervised fine-tuning, and compare", false)
+    .option(
+      "--set <key=value>",
+      "depart from the recipe, by a key of the run file; may be repeated",
+      (set: string, sets: readonly string[]) => [...sets, set],
+      [],
+    )
     .addOption(
       new Option("--resume <runId>", "continue a run that was interrupted").conflicts([
         "seed",
         "steps",
         "evalAttempts",
         "control",
+        "set",
       ]),
     )
     .action(async (flags: Flags) => {
@@ -65,9 +73,16 @@ async function runQuickstart(options: QuickstartOptions, output: OutputOptions):
   }
 }
 
-function newRun({ seed, steps, evalAttempts, control }: Flags): QuickstartOptions {
+function newRun({ seed, steps, evalAttempts, control, set }: Flags): QuickstartOptions {
   const stamp = new Date().toISOString().replaceAll(/[-:]/g, "").slice(0, 15);
-  return { runId: `q${stamp}-${randomBytes(2).toString("hex")}`, seed, steps, evalAttempts, control };
+  return {
+    runId: `q${stamp}-${randomBytes(2).toString("hex")}`,
+    seed,
+    steps,
+    evalAttempts,
+    control,
+    sets: set,
+  };
 }
 
 function describeResult({ summary, overhead }: QuickstartResult): string[] {

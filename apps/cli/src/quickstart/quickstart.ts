@@ -5,7 +5,13 @@
 import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type EvaluationRecord, MortiseError, RunPhase, SandboxService } from "@mortise/contracts";
+import {
+  type EvaluationRecord,
+  MortiseError,
+  type RunConfig,
+  RunPhase,
+  SandboxService,
+} from "@mortise/contracts";
 import { rpcClient, sleep } from "@mortise/kernel";
 import { loadIndexedTask, validateTask } from "@mortise/tasks";
 import { stringify } from "smol-toml";
@@ -22,14 +28,7 @@ import { NATS_PROCESS } from "./nats-process.js";
 import { preparePolicy } from "./prepare-policy.js";
 import { type DemoTasks, prepareTasks } from "./prepare-tasks.js";
 import { ProgressWatch } from "./progress.js";
-import {
-  controlRun,
-  type QuickstartOptions,
-  quickstartRun,
-  REVALIDATED_TASKS,
-  type RunInput,
-  STALENESS_BOUND,
-} from "./recipe.js";
+import { controlRun, type QuickstartOptions, quickstartRun, REVALIDATED_TASKS } from "./recipe.js";
 import { type ProjectPaths, projectPaths, type RunPaths, runPaths } from "./run-directory.js";
 import { lockRun } from "./run-lock.js";
 import { writeSiteFile } from "./site.js";
@@ -44,6 +43,12 @@ export interface QuickstartResult {
   /** Gates that do not hold, one sentence each. */
   readonly failed: readonly string[];
   readonly overhead: Overhead | undefined;
+}
+
+interface Outcome {
+  readonly records: RunRecords;
+  readonly overhead: Overhead | undefined;
+  readonly control: EvaluationRecord | undefined;
 }
 
 /** What an earlier start of the same run leaves for the next one. */
@@ -132,26 +137,26 @@ class QuickstartSession {
   }
 
   async #train(cluster: LocalCluster): Promise<QuickstartResult> {
+    const run = quickstartRun(this.#options, this.#paths);
     const tasks = await prepareTasks(this.#project.tasks, this.#options.seed);
     await preparePolicy(this.#paths, tasks.train, this.#options.seed);
     this.#stop.throwIfAborted();
     const controlId = `${this.#options.runId}-control`;
     await cluster.startBus(this.#options.control ? [this.#options.runId, controlId] : [this.#options.runId]);
-    const run = quickstartRun(this.#options, this.#paths);
     await this.#writeFiles(cluster, tasks, run);
     await cluster.startServices(this.#paths.run);
     await this.#revalidate(cluster, tasks);
 
-    const trainedSeconds = await this.#follow(cluster, this.#options.runId);
+    const trainedSeconds = await this.#follow(cluster, run);
     const records = await readRunRecords(cluster.bus, this.#options.runId);
     const overhead = overheadOf(this.#meter.readings(), records.endedTrials);
     const control = this.#options.control
       ? await this.#trainControl(cluster, controlRun(run, controlId, trainedSeconds))
       : undefined;
-    return this.#judge(cluster, records, overhead, control);
+    return this.#judge(cluster, run, { records, overhead, control });
   }
 
-  async #writeFiles(cluster: LocalCluster, tasks: DemoTasks, run: RunInput): Promise<void> {
+  async #writeFiles(cluster: LocalCluster, tasks: DemoTasks, run: RunConfig): Promise<void> {
     const sandbox = await provisionSandboxRuntime({
       cacheDirectory: this.#project.cache,
       onProgress: (line) => this.#view.note(line),
@@ -195,7 +200,8 @@ class QuickstartSession {
   }
 
   /** Watches a run until it is finished. @returns the seconds its training phase took. */
-  async #follow(cluster: LocalCluster, runId: string): Promise<number> {
+  async #follow(cluster: LocalCluster, run: RunConfig): Promise<number> {
+    const runId = run.run.id;
     const watch = await ProgressWatch.start(cluster, runId);
     try {
       while (!watch.isFinished) {
@@ -203,11 +209,11 @@ class QuickstartSession {
         await this.#sample(cluster);
         this.#view.update({
           runId,
-          steps: this.#options.steps,
+          steps: run.trainer.steps,
           elapsedMs: this.#durationMs(),
           progress: watch.current,
           processes: cluster.supervisor.status(),
-          stalenessBound: STALENESS_BOUND,
+          stalenessBound: run.async.maxStaleness,
         });
         await Promise.race([watch.finished, sleep(REFRESH_MS, undefined, this.#stop)]);
       }
@@ -224,27 +230,26 @@ class QuickstartSession {
     this.#meter.sampleSelf();
   }
 
-  async #trainControl(cluster: LocalCluster, run: RunInput): Promise<EvaluationRecord | undefined> {
+  async #trainControl(cluster: LocalCluster, run: RunConfig): Promise<EvaluationRecord | undefined> {
     const runFile = join(this.#paths.directory, "control.toml");
     await writeFile(runFile, stringify(run));
     this.#view.note(
-      `control: the same start with ${run.warmStart.extraSeconds?.toFixed(0)} s more supervised fine-tuning`,
+      `control: the same start with ${run.warmStart?.extraSeconds.toFixed(0)} s more supervised fine-tuning`,
     );
     await cluster.switchRun(runFile);
-    await this.#follow(cluster, run.run.id);
+    await this.#follow(cluster, run);
     return (await readRunRecords(cluster.bus, run.run.id)).evaluations.get("before");
   }
 
   async #judge(
     cluster: LocalCluster,
-    records: RunRecords,
-    overhead: Overhead | undefined,
-    control: EvaluationRecord | undefined,
+    run: RunConfig,
+    { records, overhead, control }: Outcome,
   ): Promise<QuickstartResult> {
     const summary = summarise({
       runId: this.#options.runId,
       seed: this.#options.seed,
-      stalenessBound: STALENESS_BOUND,
+      stalenessBound: run.async.maxStaleness,
       records,
       control,
       overheadMsPerTrial: overhead?.perTrialMs ?? null,
@@ -252,7 +257,7 @@ class QuickstartSession {
       durationMs: Math.round(this.#durationMs()),
     });
     await writePrivate(this.#paths.summary, `${JSON.stringify({ schema: 1, ...summary })}\n`);
-    return { summary, failed: failedGates(summary, records, this.#options.steps), overhead };
+    return { summary, failed: failedGates(summary, records, run.trainer.steps), overhead };
   }
 
   async #carry(): Promise<void> {

@@ -2,7 +2,8 @@
  * Owns the numbers of the quick start: the demo policy, its demonstrations, warm start and reinforcement
  * learning. They are the measured recipe of docs/; change one and the claim has to be measured again.
  */
-import type { RunConfig } from "@mortise/contracts";
+import { crossChecks, MortiseError, RunConfig } from "@mortise/contracts";
+import { mergeSets, parseStrict } from "@mortise/kernel";
 import type { DecoderConfig } from "@mortise/policy";
 
 export interface QuickstartOptions {
@@ -14,6 +15,8 @@ export interface QuickstartOptions {
   readonly evalAttempts: number;
   /** Add a run that spends the same time on more supervised fine-tuning. */
   readonly control: boolean;
+  /** `key=value` departures from the recipe, as the run file names the keys. The claims of docs/ hold without any. */
+  readonly sets: readonly string[];
 }
 
 export const DEFAULT_STEPS = 16;
@@ -22,7 +25,7 @@ export const TRAIN_TASKS = 768;
 export const HELD_OUT_TASKS = 128;
 export const REVALIDATED_TASKS = 16;
 /** Each batch is sampled one version before it is used. */
-export const STALENESS_BOUND = 1;
+const STALENESS_BOUND = 1;
 
 export const DEMONSTRATIONS = { count: 2_000, wrongShare: 0.6, systematicShare: 0.7 } as const;
 /** Demonstrations the tokenizer is trained on. */
@@ -55,8 +58,29 @@ export interface RecipePlaces {
   readonly demonstrations: string;
 }
 
-/** The run file of a quick start. */
-export function quickstartRun(options: QuickstartOptions, places: RecipePlaces): RunInput {
+/**
+ * The run file of a quick start: the recipe with the departures its options name.
+ * @throws MORTISE_OPERATOR_USAGE, MORTISE_CONFIG_INVALID when a departure makes no valid run file.
+ */
+export function quickstartRun(options: QuickstartOptions, places: RecipePlaces): RunConfig {
+  const run = parseStrict(RunConfig, mergeSets(recipe(options, places), options.sets), { source: "--set" });
+  if (run.run.id !== options.runId || run.run.seed !== options.seed) {
+    throw new MortiseError({
+      code: "MORTISE_OPERATOR_USAGE",
+      message: "--set: run.id and run.seed are not set this way.",
+      fix: "Use --seed; the id is made by the quick start.",
+    });
+  }
+  const [problem] = crossChecks(run);
+  if (problem === undefined) return run;
+  throw new MortiseError({
+    code: "MORTISE_CONFIG_INVALID",
+    message: `--set: ${problem.field} ${problem.reason}.`,
+    detail: { source: "--set", field: problem.field },
+  });
+}
+
+function recipe(options: QuickstartOptions, places: RecipePlaces): RunInput {
   return {
     run: { id: options.runId, seed: options.seed },
     policy: { checkpoint: places.checkpoint },
@@ -99,19 +123,19 @@ export function quickstartRun(options: QuickstartOptions, places: RecipePlaces):
  * The control: the same start and demonstrations, and for `extraSeconds` more supervised fine-tuning in place of
  * reinforcement learning. It is evaluated once, as "before", because it never leaves version 0.
  */
-export function controlRun(run: RunInput, controlId: string, extraSeconds: number): RunInput {
+export function controlRun(run: RunConfig, controlId: string, extraSeconds: number): RunConfig {
   return {
     ...run,
     run: { ...run.run, id: controlId },
     trainer: { ...run.trainer, steps: 0, optimiser: { ...run.trainer.optimiser, warmupUpdates: 0 } },
-    warmStart: { ...run.warmStart, extraSeconds },
+    ...(run.warmStart === undefined ? {} : { warmStart: { ...run.warmStart, extraSeconds } }),
     evaluation: { ...run.evaluation, before: true, after: false },
   };
 }
 
 /** What a run file may say: every table of the configuration, only the keys that differ from its defaults. */
 type Given<K extends keyof RunConfig> = Partial<NonNullable<RunConfig[K]>>;
-export interface RunInput {
+interface RunInput {
   readonly run: RunConfig["run"];
   readonly policy: Given<"policy">;
   readonly rollout: Given<"rollout">;

@@ -1,10 +1,21 @@
-/** Owns the site file of a quick start: everything on loopback, free ports, the bundled tasks and harness. */
+/**
+ * Owns the site file of a quick start: everything on loopback, free ports, the bundled tasks and harness.
+ * The model API keeps its port for the life of the run: sandboxes were told where it is.
+ */
+import { randomInt } from "node:crypto";
+import { existsSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import type { SiteConfig } from "@mortise/contracts";
+import { readSiteConfig } from "@mortise/kernel";
 import { stringify } from "smol-toml";
 import { writePrivate } from "../provision/identity.js";
 import type { SandboxRuntime } from "../provision/runc.js";
 import type { ProjectPaths, RunPaths } from "./run-directory.js";
+
+/** Below what systems give to outgoing connections: nothing takes the port while the proxy is away for a second. */
+const PORTS = { from: 20_000, to: 32_000 } as const;
+const PORT_ATTEMPTS = 100;
 
 export interface SiteFacts {
   readonly natsUrl: string;
@@ -18,10 +29,30 @@ export async function writeSiteFile(project: ProjectPaths, paths: RunPaths, fact
     identity: { directory: paths.identity },
     state: { directory: paths.state },
     tasks: { directory: facts.tasksDirectory },
+    proxy: { port: await modelPort(paths) },
     harness: { mini: miniHarness(project.root) },
     sandbox: { backend: facts.sandbox.backend, runc: facts.sandbox.runc },
   };
   await writePrivate(paths.site, stringify(site));
+}
+
+/** The port an earlier start of the run used, if it is still free, else any free one. */
+async function modelPort({ site }: RunPaths): Promise<number> {
+  const earlier = existsSync(site) ? (await readSiteConfig(site)).proxy.port : 0;
+  if (earlier !== 0 && (await isFree(earlier))) return earlier;
+  for (let attempt = 0; attempt < PORT_ATTEMPTS; attempt++) {
+    const port = randomInt(PORTS.from, PORTS.to);
+    if (await isFree(port)) return port;
+  }
+  return 0;
+}
+
+function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  return new Promise((resolve) => {
+    server.once("error", () => resolve(false));
+    server.listen({ host: "127.0.0.1", port }, () => server.close(() => resolve(true)));
+  });
 }
 
 /** How the bundled harness is told about its model: as any OpenAI client is, by its environment. */

@@ -2,11 +2,17 @@
  * Owns the model endpoint of one sandbox: connections accepted inside its network namespace are joined, byte
  * for byte, to the proxy. Which sandbox speaks is known from the listener, not from what it says.
  * Does not parse, log or buffer what passes; the proxy checks the session token.
+ *
+ * L1  A proxy that is being restarted is waited for: a connection made meanwhile is held, not refused, because
+ *     a harness gives up long before a process is back.
  */
 import net from "node:net";
 
 /** A harness needs a handful; more would use up the manager's descriptors. */
 const MAX_CONNECTIONS = 64;
+/** A restarted proxy listens again within seconds, on a busy machine within ten. */
+const REACH_MS = 30_000;
+const REACH_PAUSE_MS = 100;
 
 export interface ModelAddress {
   readonly host: string;
@@ -60,27 +66,46 @@ export class ModelRelay {
   }
 
   #join(inner: net.Socket, upstream: ModelAddress): void {
+    this.#sockets.add(inner);
+    inner.once("close", () => this.#sockets.delete(inner));
+    // Until there is an other end, what fails here concerns only this one.
+    inner.on("error", () => inner.destroy());
+    this.#reach(inner, upstream, performance.now() + REACH_MS);
+  }
+
+  /** Connects to the proxy, again and again until the deadline (L1). Nothing is read from `inner` before that. */
+  #reach(inner: net.Socket, upstream: ModelAddress, deadline: number): void {
+    if (inner.destroyed) return;
     const outer = net.connect({ host: upstream.host, port: upstream.port, noDelay: true });
-    let isConnected = false;
+    this.#sockets.add(outer);
+    outer.once("close", () => this.#sockets.delete(outer));
+    const onRefused = () => {
+      outer.destroy();
+      this.#isUnreachable = true;
+      if (performance.now() < deadline) {
+        setTimeout(() => this.#reach(inner, upstream, deadline), REACH_PAUSE_MS);
+        return;
+      }
+      inner.destroy();
+    };
+    outer.once("error", onRefused);
     outer.once("connect", () => {
-      isConnected = true;
+      outer.off("error", onRefused);
       this.#isUnreachable = false;
+      if (inner.destroyed) outer.destroy();
+      else splice(inner, outer);
     });
-    outer.once("error", () => {
-      if (!isConnected) this.#isUnreachable = true;
-    });
-    for (const [socket, other] of [
-      [inner, outer],
-      [outer, inner],
-    ] as const) {
-      this.#sockets.add(socket);
-      socket.pipe(other);
-      // Either end failing ends both; the harness sees a broken connection and retries, as it would anywhere.
-      socket.on("error", () => other.destroy());
-      socket.on("close", () => {
-        this.#sockets.delete(socket);
-        other.destroySoon();
-      });
-    }
+  }
+}
+
+/** Either end failing ends both; the harness sees a broken connection and retries, as it would anywhere. */
+function splice(inner: net.Socket, outer: net.Socket): void {
+  for (const [socket, other] of [
+    [inner, outer],
+    [outer, inner],
+  ] as const) {
+    socket.pipe(other);
+    socket.on("error", () => other.destroy());
+    socket.on("close", () => other.destroySoon());
   }
 }
