@@ -35,7 +35,11 @@ export class CgroupHost {
       if (type === "cgroup2") v2 ??= mountPoint;
       if (type === "cgroup") for (const name of controllersOf(options ?? "")) v1.set(name, mountPoint);
     }
-    if (v1.has("memory") && v1.has("pids")) return new CgroupHost(1, v1);
+    if (v1.has("memory") && v1.has("pids")) {
+      // runc makes each group in a hybrid host's unified hierarchy too: no controller is there, but it must go.
+      if (v2 !== undefined) v1.set("", v2);
+      return new CgroupHost(1, v1);
+    }
     if (v2 !== undefined && existsSync(path.join(v2, "cgroup.controllers")))
       return new CgroupHost(2, new Map([["", v2]]));
     return undefined;
