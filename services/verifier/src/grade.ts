@@ -28,6 +28,8 @@ export interface GradingTools {
   readonly tasks: TaskShelf;
   readonly logs: LogStore;
   readonly defaultTimeoutMs: number;
+  /** Aborted when the work is to be given back. */
+  readonly signal: AbortSignal;
 }
 
 /** Above the time limit of the test run: what the sandbox itself may take. */
@@ -52,7 +54,7 @@ type VerdictFields = MessageInitShape<typeof VerdictSchema>;
 
 /**
  * Grades one trial. A failure of the sandbox or of the task is a verdict too (invalid), so that the
- * scheduler always hears; only an unreachable sandbox-manager is thrown, to be tried again.
+ * scheduler always hears; only sandbox-managers that stay unreachable are thrown, to be tried again.
  * @throws MORTISE_TRANSPORT_UNAVAILABLE (retry)
  */
 export async function gradeTrial(work: VerifyWork, tools: GradingTools): Promise<Verdict> {
@@ -101,7 +103,7 @@ async function runTests(
   tools: GradingTools,
 ): Promise<RunOnceResponse> {
   const timeoutMs = work.timeoutMs || task.verifier.timeoutSec * 1000 || tools.defaultTimeoutMs;
-  return tools.managers.next().runOnce(
+  return tools.managers.runOnce(
     {
       run: work.run,
       trial: work.trial,
@@ -113,7 +115,7 @@ async function runTests(
       timeoutMs,
       stdin: new TextEncoder().encode(`${nonce}\n`),
     },
-    { deadlineMs: timeoutMs + SANDBOX_ALLOWANCE_MS },
+    { deadlineMs: timeoutMs + SANDBOX_ALLOWANCE_MS, signal: tools.signal },
   );
 }
 

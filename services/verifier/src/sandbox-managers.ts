@@ -1,25 +1,49 @@
 /**
- * Owns the list of live sandbox-managers and whose turn it is. Does not start sandboxes itself.
+ * Owns the list of live sandbox-managers, whose turn it is, and asking on when one dies over a question.
+ * Does not start sandboxes itself.
+ *
+ * M1  A manager that is gone is no result: each run is a fresh sandbox, so the question is asked again, of the
+ *     next manager or of the same one restarted. Deliveries of the work item are not spent on an outage.
  */
-import { MortiseError, SandboxService } from "@mortise/contracts";
-import { type Bus, type Client, rpcClient, type ServicePresence, watchServices } from "@mortise/kernel";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import {
+  MortiseError,
+  PRESENCE_TTL_MS,
+  type RunOnceRequestSchema,
+  type RunOnceResponse,
+  SandboxService,
+} from "@mortise/contracts";
+import {
+  backoff,
+  type Client,
+  dispositionOf,
+  rpcClient,
+  type ServiceContext,
+  type ServicePresence,
+  sleep,
+  watchServices,
+} from "@mortise/kernel";
 
 type Manager = Client<typeof SandboxService>;
+
+/** A dead manager is listed until its presence expires; a new one on a busy machine takes about as long again. */
+const PATIENCE_MS = 4 * PRESENCE_TTL_MS;
+const RETRY = { baseMs: 200, maxMs: 2_000 };
 
 /** Round-robin over the managers that are present; a manager that vanishes is dropped with its connection. */
 export class SandboxManagers {
   readonly #clients = new Map<string, Manager>();
-  readonly #bearer: string;
+  readonly #context: ServiceContext;
   #turn = 0;
   #stop: () => Promise<void> = async () => {};
 
-  private constructor(bearer: string) {
-    this.#bearer = bearer;
+  private constructor(context: ServiceContext) {
+    this.#context = context;
   }
 
-  static async watch(bus: Bus, bearer: string): Promise<SandboxManagers> {
-    const managers = new SandboxManagers(bearer);
-    const watch = await watchServices(bus, "sandbox-manager", (present) => managers.#update(present));
+  static async watch(context: ServiceContext): Promise<SandboxManagers> {
+    const managers = new SandboxManagers(context);
+    const watch = await watchServices(context.bus, "sandbox-manager", (present) => managers.#update(present));
     managers.#stop = () => watch.stop();
     return managers;
   }
@@ -28,8 +52,30 @@ export class SandboxManagers {
     return this.#clients.size;
   }
 
-  /** @throws MORTISE_TRANSPORT_UNAVAILABLE (retry) when none is present */
-  next(): Manager {
+  /**
+   * One command in a fresh sandbox, at whichever manager answers (M1).
+   * @throws MORTISE_TRANSPORT_UNAVAILABLE (retry) when none answered for PATIENCE_MS, and what a manager refuses
+   */
+  async runOnce(
+    request: MessageInitShape<typeof RunOnceRequestSchema>,
+    options: { readonly deadlineMs: number; readonly signal: AbortSignal },
+  ): Promise<RunOnceResponse> {
+    const { clock, log } = this.#context;
+    const { signal } = options;
+    const since = clock.now();
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await this.#next().runOnce(request, options);
+      } catch (error) {
+        const isGone = dispositionOf(error) === "retry" || wasCut(error);
+        if (!isGone || signal.aborted || clock.now() - since > PATIENCE_MS) throw error;
+        log.warn({ event: "sandbox-manager.unanswered", trial: request.trial, attempt, err: error });
+      }
+      await sleep(backoff(attempt, RETRY), clock, signal);
+    }
+  }
+
+  #next(): Manager {
     const clients = [...this.#clients.values()];
     const client = clients[this.#turn++ % Math.max(1, clients.length)];
     if (client === undefined)
@@ -55,6 +101,11 @@ export class SandboxManagers {
       }
     for (const address of addresses)
       if (!this.#clients.has(address))
-        this.#clients.set(address, rpcClient(SandboxService, address, { bearer: this.#bearer }));
+        this.#clients.set(address, rpcClient(SandboxService, address, { bearer: this.#context.bearer }));
   }
+}
+
+/** The connection to a manager that vanished is closed under its calls. */
+function wasCut(error: unknown): boolean {
+  return error instanceof MortiseError && error.code === "MORTISE_TRANSPORT_CANCELLED";
 }

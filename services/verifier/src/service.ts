@@ -6,7 +6,7 @@
  * G2  A verdict is published before its work item is acknowledged.
  */
 import { subject, VerdictSchema, type VerifyWork, VerifyWorkSchema } from "@mortise/contracts";
-import type { Running, ServiceContext, ServiceDefinition } from "@mortise/kernel";
+import type { Meta, Running, ServiceContext, ServiceDefinition } from "@mortise/kernel";
 import { gradeTrial } from "./grade.js";
 import { LogStore } from "./log-store.js";
 import { SandboxManagers } from "./sandbox-managers.js";
@@ -15,7 +15,7 @@ import { TaskShelf } from "./task-shelf.js";
 export const verifier: ServiceDefinition = { name: "verifier", needsRun: false, start };
 
 async function start(ctx: ServiceContext): Promise<Running> {
-  const managers = await SandboxManagers.watch(ctx.bus, ctx.bearer);
+  const managers = await SandboxManagers.watch(ctx);
   const tasks = new TaskShelf(ctx.site.tasks.directory);
   const logs = new LogStore(await ctx.bus.objects("blobs"));
   const verdicts = ctx.metrics.counter("mortise_verifier_verdicts_total", "Verdicts by outcome", ["outcome"]);
@@ -23,7 +23,7 @@ async function start(ctx: ServiceContext): Promise<Running> {
     buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60],
   });
 
-  const handle = async (work: VerifyWork) => {
+  const handle = async (work: VerifyWork, { signal }: Meta) => {
     const { run, trial } = work;
     if ((await ctx.bus.last("REWARDS", subject.reward(run, trial), VerdictSchema)) !== undefined) return; // G1
     const startedAt = ctx.clock.now();
@@ -32,6 +32,7 @@ async function start(ctx: ServiceContext): Promise<Running> {
       tasks,
       logs,
       defaultTimeoutMs: ctx.site.verifier.timeoutMs,
+      signal,
     });
     await ctx.bus.publish({
       subject: subject.reward(run, trial),
