@@ -45,7 +45,8 @@ export function pearson(x: ArrayLike<number>, y: ArrayLike<number>): number | nu
     xy += dx * dy;
   }
   if (isConstant(x) || isConstant(y) || xx === 0 || yy === 0) return null;
-  return xy / Math.sqrt(xx * yy);
+  // Rounding carries nearly equal inputs past 1 by a few units in the last place.
+  return Math.max(-1, Math.min(1, xy / Math.sqrt(xx * yy)));
 }
 
 /** Linear-interpolated quantile `q` in [0, 1]; `null` for an empty input. */
