@@ -8,7 +8,7 @@ export default defineConfig({
     include: ["test/compose/**/*.test.ts", "test/containers/**/*.test.ts"],
     globalSetup: [fileURLToPath(new URL("./global-setup.ts", import.meta.url))],
     fileParallelism: false,
-    testTimeout: 120_000,
+    testTimeout: 300_000,
     hookTimeout: 60 * 60_000,
   },
 });
