@@ -10,7 +10,7 @@ import { observe } from "./records.js";
 const LOOK_INTERVAL_MS = 20;
 
 /** Resolves with the bus of a started run, or rejects when the command ended before it had one. */
-async function busOf(run: QuickstartProcess): Promise<Bus> {
+export async function busOf(run: QuickstartProcess): Promise<Bus> {
   while (!existsSync(join(run.directory, "validated"))) {
     const early = await Promise.race([run.ended, sleep(LOOK_INTERVAL_MS)]);
     if (early !== undefined) throw new Error(`the run ended with ${early.code}: ${early.stderr}`);
@@ -24,6 +24,8 @@ export interface Moment {
   readonly state: TrialState;
   /** … after this many have ended. */
   readonly ended?: number;
+  /** Counts only trials whose session lives there. */
+  readonly proxyAddress?: string;
 }
 
 /** Resolves at the moment, with the number of trials in that state; rejects when the run ended before it came. */
@@ -37,8 +39,8 @@ export async function moment(run: QuickstartProcess, wanted: Moment): Promise<nu
     filters: [filter.trialStates(run.runId)],
     from: "first",
     schema: TrialTransitionSchema,
-    onMessage: ({ trial, state }) => {
-      states.set(trial, state);
+    onMessage: ({ trial, state, proxyAddress }) => {
+      if (proxyAddress === (wanted.proxyAddress ?? proxyAddress)) states.set(trial, state);
       const ended = count(TrialState.CLOSED);
       if (count(wanted.state) >= wanted.trials && ended >= (wanted.ended ?? 0))
         reached.resolve(count(wanted.state));
