@@ -47,7 +47,7 @@ async function assertSame(file: string, wanted: object, what: string): Promise<v
   if (!existsSync(file)) return;
   const kept = JSON.parse(await readFile(file, "utf8")) as Record<string, unknown>;
   for (const [field, value] of Object.entries(wanted)) {
-    if (kept[field] === value) continue;
+    if (JSON.stringify(kept[field]) === JSON.stringify(value)) continue;
     throw new MortiseError({
       code: "MORTISE_OPERATOR_RUN_EXISTS",
       message: `${what} was made with ${field} ${kept[field]}, not ${value}.`,
