@@ -53,6 +53,11 @@ for (const check of CHECKS) {
   record(check, code === 0 ? 1 : 0, code === 0 ? 0 : 1);
 }
 
+/** One of the kill tests; the others differ only in what is killed, and each is a run of its own. */
+const KILLED = "proxy";
+const kill = await run("sh", ["-c", `${scripts["test:kill"]} service.test.ts -t ${KILLED}`]);
+record(`kill -9 of ${KILLED} in a run`, kill.code === 0 ? 1 : 0, kill.code === 0 ? 0 : 1);
+
 const quickstart = await run("npm", [
   "run",
   "--silent",

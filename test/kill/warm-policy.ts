@@ -12,6 +12,8 @@ export const warmPolicy = join(root, ".mortise", "test", "warm-policy");
 const WARM_START = ["--steps", "0", "--eval-attempts", "0", "--set", "warmStart.steps=120"];
 
 export default async function setup(): Promise<void> {
+  if (process.platform !== "linux")
+    throw new Error("the kill tests find a run's processes in /proc: Linux only");
   if (existsSync(warmPolicy)) return;
   const run = await QuickstartProcess.start(WARM_START);
   const { code, stderr } = await run.ended;
