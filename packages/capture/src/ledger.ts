@@ -4,7 +4,9 @@
  *
  * L1  sampled = trained + baselineOnly + Σ excluded + unconsumed, over training trials.
  * L2  A trial belongs to one group; a group is decided once; a trial is used by at most one step.
- * L3  Evaluation has its own count and never enters L1.
+ * L3  A seal that came after its trial was given up counts all the same: the trial is excluded, and its tokens
+ *     with it.
+ * L4  Evaluation has its own count and never enters L1.
  */
 import { create, equals } from "@bufbuild/protobuf";
 import {
@@ -105,6 +107,8 @@ export class LedgerFold {
       if (member.sampledTokens === 0n) return 0;
       throw broken(`trial ${member.trial} has tokens but no seal`);
     }
+    const wasGivenUp = member.sealSequence === 0n && member.disposition === MemberDisposition.EXCLUDED;
+    if (wasGivenUp && member.sampledTokens === 0n && !seal.evaluation) return Number(seal.sampledTokens); // L3
     if (seal.evaluation) throw broken(`evaluation trial ${member.trial} is in a training group`);
     if (seal.sampledTokens !== member.sampledTokens)
       throw broken(

@@ -149,6 +149,17 @@ describe("the ledger", () => {
     });
   });
 
+  test("counts a seal that came after its trial was given up", () => {
+    const { EXCLUDED } = MemberDisposition;
+    const givenUp = { trial: "a", tokens: 0, disposition: EXCLUDED, exclusion: ExclusionReason.INFRA };
+    const { ledger } = foldLedger([group("g", [givenUp]), seal("a", 12)]);
+    expect(ledger).toMatchObject({
+      sampled: 12n,
+      unconsumed: 0n,
+      excluded: [{ reason: ExclusionReason.INFRA, tokens: 12n }],
+    });
+  });
+
   const member = { trial: "a", tokens: 10, disposition: TRAIN };
   test.each<[string, LedgerEvent[]]>([
     ["accounts for 9", [seal("a", 10), group("g", [member]), step(1, ["g"], [{ trial: "a", trained: 9 }])]],
