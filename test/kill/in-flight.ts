@@ -9,9 +9,12 @@ import { observe } from "./records.js";
 
 const LOOK_INTERVAL_MS = 20;
 
-/** Resolves with the bus of a started run, or rejects when the command ended before it had one. */
+/**
+ * Resolves with the bus of a started run, or rejects when the command ended before it had one. The run file is
+ * written when the streams are there and before any service is started.
+ */
 export async function busOf(run: QuickstartProcess): Promise<Bus> {
-  while (!existsSync(join(run.directory, "validated"))) {
+  while (!existsSync(join(run.directory, "run.toml"))) {
     const early = await Promise.race([run.ended, sleep(LOOK_INTERVAL_MS)]);
     if (early !== undefined) throw new Error(`the run ended with ${early.code}: ${early.stderr}`);
   }

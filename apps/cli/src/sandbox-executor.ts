@@ -11,14 +11,14 @@ import { type Execute, taskDigest } from "@mortise/tasks";
 const SANDBOX_ALLOWANCE_MS = 30_000;
 /** A manager that is away for a moment says nothing about the task. */
 const RETRIES = {
-  attempts: 5,
+  attempts: 15,
   baseMs: 500,
   maxMs: 5_000,
   isRetryable: (error: unknown) => error instanceof MortiseError && error.disposition === "retry",
 };
 
-/** An executor for `validateTask`. `run` names the run in the manager's records. */
-export function executeInSandbox(manager: Client<typeof SandboxService>, run: string): Execute {
+/** An executor for `validateTask`. `manager` is asked for at each attempt; `run` names the run in its records. */
+export function executeInSandbox(manager: () => Client<typeof SandboxService>, run: string): Execute {
   return async ({ task, solution, attempt }) => {
     const { expected } = task.tests;
     if (expected === undefined)
@@ -26,7 +26,7 @@ export function executeInSandbox(manager: Client<typeof SandboxService>, run: st
     const nonce = randomBytes(16).toString("hex");
     const timeoutMs = task.verifier.timeoutSec * 1000;
     const runOnce = () =>
-      manager.runOnce(
+      manager().runOnce(
         {
           run,
           trial: `validate-${task.id}-${solution}-${attempt}`,

@@ -5,14 +5,8 @@
 import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  type EvaluationRecord,
-  MortiseError,
-  type RunConfig,
-  RunPhase,
-  SandboxService,
-} from "@mortise/contracts";
-import { rpcClient, sleep } from "@mortise/kernel";
+import { type EvaluationRecord, MortiseError, type RunConfig, RunPhase } from "@mortise/contracts";
+import { sleep } from "@mortise/kernel";
 import { loadIndexedTask, validateTask } from "@mortise/tasks";
 import { stringify } from "smol-toml";
 import { assertFreeSpace } from "../free-space.js";
@@ -25,6 +19,7 @@ import { CpuMeter, type Overhead, overheadOf, type Reading } from "./cpu-meter.j
 import { listenForInterrupts } from "./interrupts.js";
 import { LocalCluster } from "./local-cluster.js";
 import { NATS_PROCESS } from "./nats-process.js";
+import { NewestManager } from "./newest-manager.js";
 import { preparePolicy } from "./prepare-policy.js";
 import { type DemoTasks, prepareTasks } from "./prepare-tasks.js";
 import { ProgressWatch } from "./progress.js";
@@ -175,11 +170,10 @@ class QuickstartSession {
   async #revalidate(cluster: LocalCluster, tasks: DemoTasks): Promise<void> {
     const marker = join(this.#paths.directory, "validated");
     if (existsSync(marker)) return;
-    const manager = cluster.presences.newest("sandbox-manager");
-    const client = rpcClient(SandboxService, manager?.rpcAddress ?? "", { bearer: cluster.bearer });
+    const manager = new NewestManager(cluster.presences, cluster.bearer);
     const stride = Math.floor(tasks.index.length / REVALIDATED_TASKS);
     const chosen = tasks.index.filter((_, at) => at % stride === 0).slice(0, REVALIDATED_TASKS);
-    const execute = executeInSandbox(client, this.#options.runId);
+    const execute = executeInSandbox(() => manager.client(), this.#options.runId);
     const validateNext = async (): Promise<void> => {
       for (let entry = chosen.shift(); entry !== undefined; entry = chosen.shift()) {
         this.#stop.throwIfAborted();
@@ -193,7 +187,7 @@ class QuickstartSession {
     try {
       await Promise.all(Array.from({ length: VALIDATIONS_AT_ONCE }, validateNext));
     } finally {
-      client.close();
+      manager.close();
     }
     this.#view.note(`${REVALIDATED_TASKS} tasks validated again in the sandbox`);
     await writeFile(marker, "");
