@@ -2,17 +2,14 @@
  * Owns how a command ends: its result on standard output, an error with code, field and fix, the exit code.
  * Progress and notes go to standard error, so that standard output is the result and nothing else.
  */
-import { type Boundary, MortiseError } from "@mortise/contracts";
-import { withoutCredentials } from "@mortise/kernel";
+import { MortiseError } from "@mortise/contracts";
+import { operatorsError, withoutCredentials } from "@mortise/kernel";
 import { Interrupted } from "./quickstart/interrupts.js";
 
 export const SCHEMA = 1;
 export const EXIT_FAILURE = 1;
 /** The operator can mend it: a wrong value, a missing file, an old server. */
 export const EXIT_OPERATOR = 2;
-
-/** Errors at these boundaries come from what the operator gave; at others something of ours failed. */
-const OPERATORS: ReadonlySet<Boundary> = new Set(["config", "operator", "task", "policy"]);
 
 export interface OutputOptions {
   readonly json: boolean;
@@ -29,11 +26,13 @@ export function note(line: string): void {
 }
 
 /** Tells an error and returns the exit code that goes with it. */
-export function printError(options: OutputOptions, error: unknown): number {
-  if (error instanceof Interrupted) {
-    note(`${error.message}; the same command continues`);
-    return error.exitCode;
+export function printError(options: OutputOptions, thrown: unknown): number {
+  if (thrown instanceof Interrupted) {
+    note(`${thrown.message}; the same command continues`);
+    return thrown.exitCode;
   }
+  const operators = operatorsError(thrown);
+  const error = operators ?? thrown;
   if (!(error instanceof MortiseError)) {
     note(error instanceof Error ? (error.stack ?? error.message) : String(error));
     return EXIT_FAILURE;
@@ -52,5 +51,5 @@ export function printError(options: OutputOptions, error: unknown): number {
       }),
     );
   }
-  return OPERATORS.has(error.boundary) || field === "NATS_URL" ? EXIT_OPERATOR : EXIT_FAILURE;
+  return operators !== undefined || field === "NATS_URL" ? EXIT_OPERATOR : EXIT_FAILURE;
 }

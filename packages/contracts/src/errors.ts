@@ -69,6 +69,11 @@ export const ERROR_CATALOGUE = {
     meaning: "Too little free disk space to start.",
     fix: "Free the stated amount of space, or set another state directory.",
   },
+  MORTISE_OPERATOR_FILES: {
+    disposition: "terminal",
+    meaning: "A file or directory cannot be read or written.",
+    fix: "Check that the named path exists, that its owner and permissions let this user in, and that its file system is writable.",
+  },
   MORTISE_OPERATOR_INSTALL_FAILED: {
     disposition: "terminal",
     meaning: "Installing the dependencies failed.",

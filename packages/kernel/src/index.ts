@@ -22,7 +22,7 @@ export { type Cancel, type Clock, ManualClock, systemClock } from "./clock.js";
 export { nearestName, parseStrict } from "./config/parse.js";
 export { loadToml, mergeSets, mergeTables, type Table } from "./config/toml.js";
 export { equalSecrets, randomToken } from "./crypto.js";
-export { at, dispositionOf, fromUnknown } from "./errors.js";
+export { at, dispositionOf, fromUnknown, operatorsError } from "./errors.js";
 export { createLog, type Log, type LogOptions, withoutCredentials } from "./log.js";
 export { Metrics } from "./metrics.js";
 export { type BackoffOptions, backoff, type RetryOptions, retry, sleep } from "./retry.js";

@@ -1,5 +1,5 @@
 /** A service for service.test.ts, run as its own process on the built package. */
-import { SandboxService } from "@mortise/contracts";
+import { MortiseError, SandboxService } from "@mortise/contracts";
 import { implement, runService, stageCpu } from "../dist/index.js";
 
 const answerNothing = async () => ({});
@@ -9,6 +9,8 @@ await runService({
   needsRun: process.env.PROBE_NEEDS_RUN === "1",
   async start(context) {
     stageCpu.add("probe", 12);
+    if (process.env.PROBE_REFUSES !== undefined)
+      throw new MortiseError({ code: process.env.PROBE_REFUSES, message: "as told" });
     if (process.env.PROBE_WAITS === "1") {
       context.log.info({ event: "probe.waiting" });
       await new Promise((_, reject) =>

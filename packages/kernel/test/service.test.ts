@@ -172,6 +172,18 @@ test.each([
     "MORTISE_CONFIG_UNREADABLE",
     "identity",
   ],
+  [
+    "a state directory that cannot be made",
+    () => ["--site", site, "--set", `state.directory=${site}/state`],
+    "MORTISE_OPERATOR_FILES",
+    "site.toml/state",
+  ],
+  [
+    "an address that is none",
+    () => ["--site", site, "--set", "nats.url=:::"],
+    "MORTISE_CONFIG_INVALID",
+    "nats.url",
+  ],
 ])("%s: exit code 2, with code and fix", async (_name, args, code, detail) => {
   const probe = start(args());
   expect(await probe.exit).toBe(2);
@@ -193,6 +205,25 @@ test("asked to stop while it still waits to start, it ends as asked", async () =
   probe.child.kill("SIGTERM");
   expect(await probe.exit).toBe(0);
   expect(probe.stderr()).toBe("");
+});
+
+test("refused credentials: exit code 2, and no word of them", async () => {
+  const other = await mkdtemp(join(tmpdir(), "mortise-identity-"));
+  const wrong = { ...nats.identity("verifier"), password: "wrong-and-hidden" };
+  await writeFile(join(other, "verifier.json"), JSON.stringify(wrong), { mode: 0o600 });
+  const probe = start(["--site", site, "--set", `identity.directory=${other}`]);
+  expect(await probe.exit).toBe(2);
+  expect(probe.stderr()).toContain("MORTISE_TRANSPORT_DENIED");
+  expect(probe.stderr()).not.toContain("hidden");
+  await rm(other, { recursive: true });
+});
+
+test("what a service cannot start with, because of what it was given, is the operator's: exit code 2", async () => {
+  const probe = start(["--site", site], { PROBE_REFUSES: "MORTISE_POLICY_CHECKPOINT" });
+  expect(await probe.exit).toBe(2);
+  expect(probe.stderr()).toContain("MORTISE_POLICY_CHECKPOINT");
+  const ours = start(["--site", site], { PROBE_REFUSES: "MORTISE_TRAINER_COMPUTE" });
+  expect(await ours.exit).toBe(1);
 });
 
 test("an occupied port: exit code 2, with the field", async () => {

@@ -19,7 +19,8 @@ const RECONNECT_WAIT_MS = 250;
 
 /**
  * Connects, trying a server that does not answer yet until `connectTimeoutMs`.
- * Throws MORTISE_TRANSPORT_UNAVAILABLE, MORTISE_TRANSPORT_DENIED or MORTISE_OPERATOR_NATS_TOO_OLD.
+ * Throws MORTISE_TRANSPORT_UNAVAILABLE, MORTISE_TRANSPORT_DENIED, MORTISE_CONFIG_INVALID or
+ * MORTISE_OPERATOR_NATS_TOO_OLD.
  */
 export async function openConnection(options: BusOptions): Promise<NatsConnection> {
   const where = withoutCredentials(options.url);
@@ -66,6 +67,15 @@ async function dial(options: BusOptions): Promise<NatsConnection> {
       noAsyncTraces: true,
     });
   } catch (error) {
+    if (error instanceof TypeError && "code" in error && error.code === "ERR_INVALID_URL") {
+      throw new MortiseError({
+        code: "MORTISE_CONFIG_INVALID",
+        message: `nats.url = ${JSON.stringify(withoutCredentials(options.url))} is not an address.`,
+        fix: "Give it as nats://host:port.",
+        detail: { field: "nats.url" },
+        cause: error,
+      });
+    }
     // The client reports a refused dial as a ConnectionError or as the socket's own error.
     if (error instanceof Error && "code" in error && error.code === "ECONNREFUSED") {
       throw new errors.ConnectionError(error.message, { cause: error });

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { MortiseError } from "@mortise/contracts";
 import { type Bus, connectBus } from "../bus/bus.js";
 import { systemClock } from "../clock.js";
-import { fromUnknown } from "../errors.js";
+import { fromUnknown, operatorsError } from "../errors.js";
 import { createLog, type Log, withoutCredentials } from "../log.js";
 import { Metrics } from "../metrics.js";
 import { RpcServer } from "../rpc/server.js";
@@ -42,8 +42,9 @@ export async function runService(
 
 /** S2 */
 function refuseToStart(error: unknown): never {
-  const known = fromUnknown(error, "MORTISE_TRANSPORT_INTERNAL");
-  const isOperators = known.boundary === "config" || known.boundary === "operator";
+  const operators = operatorsError(error);
+  const isOperators = operators !== undefined;
+  const known = operators ?? fromUnknown(error, "MORTISE_TRANSPORT_INTERNAL");
   const cause = isOperators || known.cause === undefined ? "" : `  cause: ${describe(known.cause)}\n`;
   process.stderr.write(withoutCredentials(`${known.code}: ${known.message}\n  fix: ${known.fix}\n${cause}`));
   process.exit(isOperators ? EXIT_OPERATOR : EXIT_FAILURE);
