@@ -1,6 +1,7 @@
 /** Owns `mortise tasks`: generating the demo set and validating any directory of Harbor tasks. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { MortiseError } from "@mortise/contracts";
 import {
   executeInProcess,
   generateDemoTasks,
@@ -55,6 +56,13 @@ async function validate(
   note(INSECURE_NOTE);
   const isTask = existsSync(join(directory, "task.toml"));
   const places = isTask ? [directory] : listTaskIds(directory).map((id) => join(directory, id));
+  if (places.length === 0)
+    throw new MortiseError({
+      code: "MORTISE_TASK_UNKNOWN",
+      message: `${directory} has no task.toml, nor has a directory in it.`,
+      fix: "Name a task directory, or a directory of them.",
+      detail: { path: directory },
+    });
   const validations: TaskValidation[] = [];
   for (const place of places.slice(0, limit))
     validations.push(await validateTask(loadTask(place), executeInProcess));

@@ -11,7 +11,7 @@ import { loadIndexedTask, validateTask } from "@mortise/tasks";
 import { stringify } from "smol-toml";
 import { assertFreeSpace } from "../free-space.js";
 import { writePrivate } from "../provision/identity.js";
-import { provisionNatsServer } from "../provision/nats-server/provision.js";
+import { type NatsServer, provisionNatsServer } from "../provision/nats-server/provision.js";
 import { provisionSandboxRuntime } from "../provision/runc.js";
 import { type RunRecords, readRunRecords } from "../run-records.js";
 import { executeInSandbox } from "../sandbox-executor.js";
@@ -73,15 +73,30 @@ export async function optionsOfRun(
 export async function quickstart(options: QuickstartOptions, view: View): Promise<QuickstartResult> {
   const project = projectPaths();
   const paths = runPaths(project, options.runId);
+  // What can be refused is refused before anything of the run is on disk.
+  const run = quickstartRun(options, paths);
+  await assertFreeSpace(existsSync(project.runs) ? project.runs : project.root);
+  const nats = await provisionNatsServer({
+    cacheDirectory: project.cache,
+    onProgress: (line) => view.note(line),
+  });
   await mkdir(paths.directory, { recursive: true, mode: 0o700 });
-  await assertFreeSpace(paths.directory);
   const release = await lockRun(paths.directory, options.runId);
   try {
     await writePrivate(paths.options, `${JSON.stringify(options)}\n`);
-    return await new QuickstartSession(options, project, paths, view).run();
+    return await new QuickstartSession({ options, project, paths, view, run, nats }).run();
   } finally {
     await release();
   }
+}
+
+interface SessionParts {
+  readonly options: QuickstartOptions;
+  readonly project: ProjectPaths;
+  readonly paths: RunPaths;
+  readonly view: View;
+  readonly run: RunConfig;
+  readonly nats: NatsServer;
 }
 
 class QuickstartSession {
@@ -89,13 +104,17 @@ class QuickstartSession {
   readonly #project: ProjectPaths;
   readonly #paths: RunPaths;
   readonly #view: View;
+  readonly #run: RunConfig;
+  readonly #nats: NatsServer;
   readonly #startedAt = performance.now();
   readonly #carryFile: string;
   #carried: Carried = { durationMs: 0, readings: {} };
   #meter = new CpuMeter();
   #stop: AbortSignal = new AbortController().signal;
 
-  constructor(options: QuickstartOptions, project: ProjectPaths, paths: RunPaths, view: View) {
+  constructor({ options, project, paths, view, run, nats }: SessionParts) {
+    this.#run = run;
+    this.#nats = nats;
     this.#options = options;
     this.#project = project;
     this.#paths = paths;
@@ -107,10 +126,7 @@ class QuickstartSession {
     if (existsSync(this.#carryFile))
       this.#carried = JSON.parse(await readFile(this.#carryFile, "utf8")) as Carried;
     this.#meter = new CpuMeter(this.#carried.readings);
-    const nats = await provisionNatsServer({
-      cacheDirectory: this.#project.cache,
-      onProgress: (line) => this.#view.note(line),
-    });
+    const nats = this.#nats;
     for (const line of nats.notes) this.#view.note(`nats-server: ${line}`);
     this.#view.note(`nats-server ${nats.version} from ${nats.kind === "binary" ? nats.source : "NATS_URL"}`);
     const cluster = new LocalCluster({
@@ -132,7 +148,7 @@ class QuickstartSession {
   }
 
   async #train(cluster: LocalCluster): Promise<QuickstartResult> {
-    const run = quickstartRun(this.#options, this.#paths);
+    const run = this.#run;
     const tasks = await prepareTasks(this.#project.tasks, this.#options.seed);
     await preparePolicy(this.#paths, tasks.train, this.#options.seed);
     this.#stop.throwIfAborted();

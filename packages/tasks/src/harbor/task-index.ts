@@ -34,7 +34,7 @@ export function readTaskIndex(directory: string): TaskIndexEntry[] {
     throw new MortiseError({
       code: "MORTISE_TASK_UNKNOWN",
       message: `${path} cannot be read.`,
-      fix: `Create it with \`mortise tasks index ${directory}\`.`,
+      fix: "Name a directory that `mortise tasks generate` wrote, or write index.json there: {schema: 1, tasks: [{id, digest, split}]}.",
       cause,
       detail: { path },
     });

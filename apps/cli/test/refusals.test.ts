@@ -1,0 +1,45 @@
+/** What the command line refuses: exit code 2, a stable code, and nothing of a run left on disk. Uses dist. */
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { projectPaths, runPaths } from "../src/quickstart/run-directory.js";
+
+const MAIN = fileURLToPath(new URL("../dist/main.js", import.meta.url));
+
+function mortise(args: readonly string[], environment: Record<string, string> = {}) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args], {
+    encoding: "utf8",
+    env: { ...process.env, ...environment },
+  });
+  return { status, stdout, stderr };
+}
+
+test.each([
+  ["an unknown key", ["--set", "trainer.stepz=3"], {}, "MORTISE_CONFIG_UNKNOWN_KEY (trainer.stepz)"],
+  ["an impossible value", ["--set", "rollout.temperature=nan"], {}, "MORTISE_CONFIG_INVALID"],
+  ["no server at NATS_URL", [], { NATS_URL: "nats://u:hidden@127.0.0.1:1" }, "NATS_URL"],
+])("a quick start refused for %s leaves no run behind", (_name, flags, environment, refusal) => {
+  const { status, stderr } = mortise(["quickstart", ...flags], environment);
+  expect(status).toBe(2);
+  expect(stderr).toContain(refusal);
+  expect(stderr).not.toContain("hidden");
+  const [, runId] = /^run (\S+)$/m.exec(stderr)!;
+  expect(existsSync(runPaths(projectPaths(), runId!).directory)).toBe(false);
+});
+
+test("a path that is not there is the operator's, in words and as JSON", () => {
+  const absent = join(import.meta.dirname, "absent");
+  const { status, stdout, stderr } = mortise(["tasks", "validate", absent, "--json"]);
+  expect(status).toBe(2);
+  expect(stderr).toContain(`MORTISE_OPERATOR_FILES (${absent})`);
+  expect(stderr).not.toContain("    at ");
+  expect(JSON.parse(stdout)).toMatchObject({ error: { code: "MORTISE_OPERATOR_FILES", field: absent } });
+});
+
+test("a directory without tasks is not a valid one", () => {
+  const { status, stderr } = mortise(["tasks", "validate", import.meta.dirname]);
+  expect(status).toBe(2);
+  expect(stderr).toContain("MORTISE_TASK_UNKNOWN");
+});
