@@ -16,7 +16,7 @@ export async function preflight(site: SiteConfig, run: RunConfig): Promise<strin
   const checkpoint = await openCheckpoint(run.policy.checkpoint);
   const index = readTaskIndex(site.tasks.directory);
   const counts = [run.tasks.train, run.tasks.evaluate].map((split) => assertSplit(site, index, split, run));
-  if (site.harness[run.rollout.harness] === undefined) {
+  if (!Object.hasOwn(site.harness, run.rollout.harness)) {
     throw new MortiseError({
       code: "MORTISE_HARNESS_UNKNOWN",
       message: `rollout.harness is ${run.rollout.harness}; the site file has ${Object.keys(site.harness).join(", ") || "none"}.`,

@@ -99,6 +99,14 @@ export function describeBackend(name: string, make: () => SandboxBackend, can: C
         expect(result.isInsecure).toBe(backend.isInsecure);
       });
 
+      test("the home directory and /tmp can be written", async () => {
+        const result = await sh(
+          await create(),
+          'echo a > "$HOME/.note" && echo b > /tmp/note && rm /tmp/note',
+        );
+        expect(result.outcome).toEqual({ kind: "exited", code: 0 });
+      });
+
       test("death by a signal", async () => {
         const result = await sh(await create(), "sh -c 'kill -SEGV $$'; exit $?");
         expect(result.outcome).toEqual({ kind: "signalled", signal: "SIGSEGV" });

@@ -226,11 +226,13 @@ describe.each(backends)("sandbox-manager on %s", (backend) => {
   });
 
   test("a setup that cannot work is a failure with its code, and the work is done", async () => {
-    const trial = await launch({ harness: "unknown" });
-    expect((await report(trial, "failed")).fact.value).toMatchObject({
-      termination: TerminationReason.SETUP_FAILED,
-      code: "MORTISE_HARNESS_UNKNOWN",
-    });
+    for (const harness of ["unknown", "constructor", "__proto__"]) {
+      const trial = await launch({ harness });
+      expect((await report(trial, "failed")).fact.value).toMatchObject({
+        termination: TerminationReason.SETUP_FAILED,
+        code: "MORTISE_HARNESS_UNKNOWN",
+      });
+    }
     await expect.poll(queued).toBe(0);
   });
 

@@ -6,6 +6,7 @@
  */
 import { spawnSync } from "node:child_process";
 import {
+  chmodSync,
   constants,
   copyFileSync,
   existsSync,
@@ -32,6 +33,8 @@ const OPTIONAL_PROGRAMS =
     " ",
   );
 const PROGRAM_DIRECTORIES = ["/usr/bin", "/bin"];
+/** Changes when the same programs are laid out in another way, so that an image built before is not taken. */
+const LAYOUT = "2\n";
 const DIRECTORIES = ["proc", "dev", "etc", "opt/harness", "tests", "usr/bin", "root"];
 
 interface SourceFile {
@@ -48,7 +51,7 @@ export function prepareHostImage(root: string): Image {
     const stat = statSync(file.source);
     return `${file.target}\0${file.source}\0${stat.size}\0${stat.mtimeMs}\0${stat.ino}\n`;
   });
-  const location = path.join(root, sha256(identity.join("")));
+  const location = path.join(root, sha256(LAYOUT + identity.join("")));
   if (!existsSync(location)) build(files, root, location);
   return { digest: readFileSync(`${location}.digest`, "utf8"), location };
 }
@@ -96,7 +99,9 @@ function build(files: readonly SourceFile[], root: string, location: string): vo
   rmSync(unfinished, { recursive: true, force: true });
   for (const directory of [...DIRECTORIES, WORKSPACE.slice(1)])
     mkdirSync(path.join(unfinished, directory), { recursive: true, mode: 0o755 });
-  mkdirSync(path.join(unfinished, "tmp"), { mode: 0o1777 });
+  mkdirSync(path.join(unfinished, "tmp"));
+  // Not through mkdir: the umask would take away that everyone may write there.
+  chmodSync(path.join(unfinished, "tmp"), 0o1777);
   symlinkSync("usr/bin", path.join(unfinished, "bin"));
   for (const { target, source } of files) placeFile(source, path.join(unfinished, target));
   writeAccounts(unfinished);

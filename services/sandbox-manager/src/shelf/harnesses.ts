@@ -35,7 +35,8 @@ export class HarnessShelf {
 
   /** Rejects with MORTISE_HARNESS_UNKNOWN. */
   async get(name: string): Promise<ShelvedHarness> {
-    const definition = this.#definitions[name];
+    // Names come off the bus: one of an object's own inherited properties is no harness.
+    const definition = Object.hasOwn(this.#definitions, name) ? this.#definitions[name] : undefined;
     if (definition === undefined)
       throw new MortiseError({
         code: "MORTISE_HARNESS_UNKNOWN",

@@ -14,6 +14,8 @@ import { Shelf } from "./shelf.js";
 /** What an agent's sandbox of a task is made of. */
 export interface ShelvedTask {
   readonly task: Task;
+  /** What the directory was when it was prepared; nothing of another state of it may be used. */
+  readonly digest: string;
   readonly image: Image;
   readonly workspace: Tree;
 }
@@ -42,15 +44,23 @@ export class TaskShelf {
     return this.#tasks.get(keyOf(ref), () => this.#prepare(ref));
   }
 
-  /** The hidden tests, to be mounted where a trial is graded and nowhere else. */
-  tests({ task }: ShelvedTask): Promise<Tree> {
-    const { directory } = task.tests;
-    return this.#tests.get(directory, () => this.#backend.prepareTree({ kind: "directory", directory }));
+  /**
+   * The hidden tests, to be mounted where a trial is graded and nowhere else.
+   * Rejects with MORTISE_TASK_DIGEST when the directory is no longer what the task was prepared from.
+   */
+  tests({ task, digest }: ShelvedTask): Promise<Tree> {
+    const { id, tests } = task;
+    return this.#tests.get(keyOf({ id, digest }), async () => {
+      const tree = await this.#backend.prepareTree({ kind: "directory", directory: tests.directory });
+      loadIndexedTask(this.#site.tasks.directory, { id, digest });
+      return tree;
+    });
   }
 
   /** What the task's own solution changes, found by running it in a sandbox. */
   solution(shelved: ShelvedTask): Promise<Patch> {
-    return this.#solutions.get(shelved.task.directory, () => this.#solve(shelved));
+    const { task, digest } = shelved;
+    return this.#solutions.get(keyOf({ id: task.id, digest }), () => this.#solve(shelved));
   }
 
   async #prepare(ref: TaskRef): Promise<ShelvedTask> {
@@ -62,7 +72,7 @@ export class TaskShelf {
         message: `${task.directory}: only tasks with environment/repository and workdir ${WORKSPACE} can be run.`,
       });
     const workspace = await this.#backend.prepareTree({ kind: "directory", directory: repository });
-    return { task, workspace, image: await this.#backend.prepareImage({ kind: "host" }) };
+    return { task, digest: ref.digest, workspace, image: await this.#backend.prepareImage({ kind: "host" }) };
   }
 
   async #solve({ task, image, workspace }: ShelvedTask): Promise<Patch> {
@@ -99,6 +109,6 @@ export class TaskShelf {
   }
 }
 
-function keyOf(ref: TaskRef): string {
+function keyOf(ref: Pick<TaskRef, "id" | "digest">): string {
   return `${ref.id}@${ref.digest}`;
 }
