@@ -210,6 +210,8 @@ describe("a conversation", () => {
     const token = await openSession(replica, trial);
     const list = await call(replica.modelAddress, { token, path: "/v1/models", method: "GET" }).done;
     expect(JSON.parse(list.text).data[0].id).toBe("policy");
+    const damaged = call(replica.modelAddress, { token, path: "/v1/models/%E0%A4%A", method: "GET" });
+    expect((await damaged.done).status).toBe(400);
     engine.play({ ids: fixture.ids("done") });
     expect((await ask({ model: "gpt-x", messages: [user] }, token)).json.model).toBe("gpt-x");
   });

@@ -226,6 +226,14 @@ describe("weights", () => {
     await fixture.publishWeights(3);
     await until(() => engine.status().loaded?.version === 3);
   });
+
+  test("a manifest that does not decode is passed over; the proxy lives and takes the next", async () => {
+    const kv = await fixture.admin.kv("weights");
+    await kv.put(RUN, new Uint8Array([0xff, 0xff, 0xff]));
+    await kv.put("another-run", new Uint8Array([0x0a, 0xff]));
+    await fixture.publishWeights(4);
+    await until(() => engine.status().loaded?.version === 4);
+  });
 });
 
 describe("restarts and races", () => {

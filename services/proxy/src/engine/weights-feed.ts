@@ -12,7 +12,7 @@ import {
   WeightsManifestSchema,
   WeightsRecordSchema,
 } from "@mortise/contracts";
-import { type Bus, type Clock, type Log, sleep } from "@mortise/kernel";
+import { type Bus, type Clock, fromUnknown, type Log, sleep } from "@mortise/kernel";
 import { readSafetensors } from "@mortise/policy";
 import type { Engine } from "./types.js";
 
@@ -38,8 +38,9 @@ export class WeightsFeed {
     const kv = await this.bus.kv(BUCKET);
     let isLive = false;
     const watch = await kv.watch(">", (run, entry) => {
-      if (!entry) return;
-      this.latest.set(run, fromBinary(WeightsManifestSchema, entry.value));
+      const manifest = entry && this.read(run, entry.value);
+      if (!manifest) return;
+      this.latest.set(run, manifest);
       this.listeners.get(run)?.();
       if (isLive) onRun(run);
     });
@@ -50,6 +51,17 @@ export class WeightsFeed {
 
   async stop(): Promise<void> {
     await this.stopWatch();
+  }
+
+  /** What does not decode concerns its own run only: other runs are served on, and this one by what it has. */
+  private read(run: string, value: Uint8Array): WeightsManifest | undefined {
+    try {
+      return fromBinary(WeightsManifestSchema, value);
+    } catch (cause) {
+      const err = fromUnknown(cause, "MORTISE_TRANSPORT_DECODE", `KV ${BUCKET}/${run}`);
+      this.log.error({ event: "weights.undecodable", run, err });
+      return undefined;
+    }
   }
 
   /** Keeps an engine at the run's newest version until `signal` is aborted; tells `onLoaded` of each. */

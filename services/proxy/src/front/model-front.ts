@@ -126,7 +126,7 @@ export class ModelFront {
     const session = await this.options.sessions.obtain(terms, ENGINE_PATIENCE_MS);
     const asked = /\/models\/([^/]+)$/.exec(path)?.[1];
     const model = {
-      id: asked === undefined ? session.modelName : decodeURIComponent(asked),
+      id: asked === undefined ? session.modelName : decoded(asked),
       object: "model",
       created: 0,
       owned_by: "mortise",
@@ -145,6 +145,19 @@ export class ModelFront {
     // The rest of an unread body would be taken for the next request.
     response.writeHead(status, { ...headers, "content-type": "application/json", connection: "close" });
     response.end(body);
+  }
+}
+
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch (cause) {
+    throw new MortiseError({
+      code: "MORTISE_PROVIDER_BAD_REQUEST",
+      message: "The model's name is not percent-encoded text.",
+      cause,
+      detail: { field: "model" },
+    });
   }
 }
 

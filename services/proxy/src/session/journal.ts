@@ -106,6 +106,9 @@ export class Journal {
       this.bus.manager.direct.getMessage(STREAM, { seq: from, next_by_subj: where }),
     );
     if (!stored) return undefined;
-    return { capture: fromBinary(CaptureRecordSchema, stored.data), sequence: stored.seq };
+    const capture = await at("MORTISE_TRANSPORT_DECODE", `${where} at sequence ${stored.seq}`, () =>
+      fromBinary(CaptureRecordSchema, stored.data),
+    );
+    return { capture, sequence: stored.seq };
   }
 }

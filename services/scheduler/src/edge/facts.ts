@@ -13,7 +13,7 @@ import {
   WeightsManifestSchema,
   WeightsRecordSchema,
 } from "@mortise/contracts";
-import type { Bus, Following } from "@mortise/kernel";
+import { type Bus, type Following, fromUnknown } from "@mortise/kernel";
 import type { RunMessage, TrialFact } from "../run/messages.js";
 
 /** Starts following; resolves when what was stored at the start has been sent. */
@@ -27,7 +27,7 @@ export async function followFacts(
   const followings = await Promise.all([
     weights.watch(run, (_, entry) => {
       if (entry === undefined) return;
-      send({ kind: "weights", version: Number(fromBinary(WeightsManifestSchema, entry.value).version) });
+      send({ kind: "weights", version: versionOf(run, entry.value) });
     }),
     bus.follow({
       stream: "WEIGHTS",
@@ -84,5 +84,14 @@ function factOf({ fact, lease, stages }: SandboxReport): TrialFact | undefined {
     }
     default:
       return undefined;
+  }
+}
+
+/** A manifest that does not decode ends the scheduler: the run cannot know which weights it samples from. */
+function versionOf(run: string, manifest: Uint8Array): number {
+  try {
+    return Number(fromBinary(WeightsManifestSchema, manifest).version);
+  } catch (cause) {
+    throw fromUnknown(cause, "MORTISE_TRANSPORT_DECODE", `KV weights/${run}`);
   }
 }

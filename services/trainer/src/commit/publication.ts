@@ -15,7 +15,7 @@ import {
   WeightsManifestSchema,
   WeightsRecordSchema,
 } from "@mortise/contracts";
-import type { Bus } from "@mortise/kernel";
+import { at, type Bus } from "@mortise/kernel";
 import { readSafetensors } from "@mortise/policy";
 import type { Checkpoint } from "./checkpoint-store.js";
 import type { OnPhase } from "./phases.js";
@@ -46,7 +46,11 @@ export class Publication {
     const kv = await this.#options.bus.kv("weights");
     const entry = await kv.get(this.#options.run);
     if (!entry) return undefined;
-    return { manifest: fromBinary(WeightsManifestSchema, entry.value), revision: entry.revision };
+    const { value, revision } = entry;
+    const manifest = await at("MORTISE_TRANSPORT_DECODE", `KV weights/${this.#options.run}`, () =>
+      fromBinary(WeightsManifestSchema, value),
+    );
+    return { manifest, revision };
   }
 
   /**
