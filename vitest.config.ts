@@ -12,5 +12,7 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     maxWorkers: 2,
+    // The default second is a claim about the machine's speed, not about the code.
+    expect: { poll: { timeout: 15_000 } },
   },
 });
