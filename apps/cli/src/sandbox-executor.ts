@@ -17,8 +17,15 @@ const RETRIES = {
   isRetryable: (error: unknown) => error instanceof MortiseError && error.disposition === "retry",
 };
 
-/** An executor for `validateTask`. `manager` is asked for at each attempt; `run` names the run in its records. */
-export function executeInSandbox(manager: () => Client<typeof SandboxService>, run: string): Execute {
+/**
+ * An executor for `validateTask`. `manager` is asked for at each attempt; `run` names the run in its records;
+ * `signal` ends the waiting for a manager that is away.
+ */
+export function executeInSandbox(
+  manager: () => Client<typeof SandboxService>,
+  run: string,
+  signal: AbortSignal,
+): Execute {
   return async ({ task, solution, attempt }) => {
     const { expected } = task.tests;
     if (expected === undefined)
@@ -40,7 +47,7 @@ export function executeInSandbox(manager: () => Client<typeof SandboxService>, r
         },
         { deadlineMs: timeoutMs + SANDBOX_ALLOWANCE_MS },
       );
-    const ran = await retry(runOnce, RETRIES);
+    const ran = await retry(runOnce, { ...RETRIES, signal });
     if (ran.failureCode !== "")
       return { outcome: "invalid", failed: [], reason: `${ran.failureCode}: ${ran.failureReason}` };
     const report = parseReport(expected.format, new TextDecoder().decode(ran.stdout), nonce);

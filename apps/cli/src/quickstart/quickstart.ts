@@ -189,7 +189,7 @@ class QuickstartSession {
     const manager = new NewestManager(cluster.presences, cluster.bearer);
     const stride = Math.floor(tasks.index.length / REVALIDATED_TASKS);
     const chosen = tasks.index.filter((_, at) => at % stride === 0).slice(0, REVALIDATED_TASKS);
-    const execute = executeInSandbox(() => manager.client(), this.#options.runId);
+    const execute = executeInSandbox(() => manager.client(), this.#options.runId, this.#stop);
     const validateNext = async (): Promise<void> => {
       for (let entry = chosen.shift(); entry !== undefined; entry = chosen.shift()) {
         this.#stop.throwIfAborted();
