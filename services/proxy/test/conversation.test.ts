@@ -206,6 +206,25 @@ describe("a conversation", () => {
     expect((await large.opened).statusCode).toBe(413);
   });
 
+  test("a body nested without end is refused for good, not asked for again", async () => {
+    const nested = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
+    const raw = `{"messages":[{"role":"user","content":"fix"}],"tool_choice":${nested}}`;
+    const token = await openSession(replica, trial);
+    expect((await call(replica.modelAddress, { token, raw }).done).status).toBe(400);
+  });
+
+  test("numbers no record can hold cost no turn: saturated when whole, refused when not finite", async () => {
+    const token = await openSession(replica, trial);
+    engine.play({ ids: fixture.ids("done") });
+    expect((await ask({ messages: [user], max_tokens: 1e15, top_k: 1e15 }, token)).status).toBe(200);
+    const [turn] = await fixture.turns(trial);
+    expect(turn!.requestedSampling).toMatchObject({ maxTokens: 2 ** 31 - 1, topK: 2 ** 31 - 1 });
+    const raw = '{"messages":[{"role":"user","content":"fix"}],"temperature":1e999}';
+    const refused = await call(replica.modelAddress, { token, raw }).done;
+    expect(refused.status).toBe(400);
+    expect(JSON.parse(refused.text).error.param).toBe("temperature");
+  });
+
   test("models are listed, and an alias is echoed", async () => {
     const token = await openSession(replica, trial);
     const list = await call(replica.modelAddress, { token, path: "/v1/models", method: "GET" }).done;

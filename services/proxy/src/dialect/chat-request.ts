@@ -34,6 +34,8 @@ export interface ChatRequest {
 
 type Json = Readonly<Record<string, unknown>>;
 
+const INT32_MAX = 2 ** 31 - 1;
+
 /** @throws MortiseError MORTISE_PROVIDER_BAD_REQUEST naming the field */
 export function readChatRequest(body: unknown): ChatRequest {
   const request = object(body, "the body");
@@ -56,17 +58,22 @@ export function readChatRequest(body: unknown): ChatRequest {
 function readSampling(request: Json): RequestedSampling {
   const read = (name: string): number | undefined => {
     const value = request[name] ?? undefined;
-    if (value !== undefined && typeof value !== "number") throw bad(name, "is not a number");
-    return value;
+    if (value !== undefined && !Number.isFinite(value)) throw bad(name, "is not a finite number");
+    return value as number | undefined;
   };
   const [temperature, topP, topK] = [read("temperature"), read("top_p"), read("top_k")];
   const maxTokens = read("max_completion_tokens") ?? read("max_tokens");
   return {
     ...(temperature !== undefined && { temperature }),
     ...(topP !== undefined && { topP }),
-    ...(topK !== undefined && { topK: Math.trunc(topK) }),
-    ...(maxTokens !== undefined && { maxTokens: Math.max(0, Math.trunc(maxTokens)) }),
+    ...(topK !== undefined && { topK: recordable(topK, -INT32_MAX) }),
+    ...(maxTokens !== undefined && { maxTokens: recordable(maxTokens, 0) }),
   };
+}
+
+/** A whole number as a turn record holds it: a wish beyond its range must not cost the turn its record. */
+function recordable(value: number, lowest: number): number {
+  return Math.min(INT32_MAX, Math.max(lowest, Math.trunc(value)));
 }
 
 function readMessage(value: unknown, at: number): Message {
