@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { MortiseError } from "@mortise/contracts";
@@ -64,6 +64,17 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 describe("loadTask", () => {
+  test.each([
+    ["environment/repository", "/etc"],
+    ["tests/expected.json", "/etc/hostname"],
+    ["solution/gold.patch", "/nowhere"],
+  ])("refuses %s as a link, which the digest does not look behind", (part, target) => {
+    write();
+    symlinkSync(target, join(directory, part));
+    const error = refusal(() => loadTask(directory));
+    expect(error).toMatchObject({ code: "MORTISE_TASK_INVALID", detail: { field: part } });
+  });
+
   test("reads a task with its limits and without warnings", () => {
     write();
     const task = loadTask(directory);

@@ -2,7 +2,7 @@
  * Owns reading one Harbor task directory: which files must be there, and what a service needs to know of them.
  * Does not build images, start sandboxes or grade. Multi-step tasks are refused.
  */
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { lstatSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { MortiseError } from "@mortise/contracts";
 import { type ExpectedTests, readExpectedTests } from "./expected-tests.js";
@@ -59,6 +59,17 @@ export interface Task {
 /** What a task may be called: it is part of bus subjects, cgroups and directories. */
 export const TASK_ID = /^[A-Za-z0-9_-]{1,128}$/;
 
+/**
+ * What is read, mounted or copied by name. None may be a link: the digest covers where a link points, not what is
+ * there, and a link out of the task would carry files of this machine into a sandbox.
+ */
+const PARTS = [
+  ...["task.toml", "instruction.md"],
+  ...["environment", "environment/Dockerfile", "environment/repository"],
+  ...["tests", "tests/test.sh", "tests/expected.json"],
+  ...["solution", "solution/solve.sh", "solution/gold.patch"],
+];
+
 /** Reads and checks a task directory. Throws MORTISE_TASK_INVALID naming the path, the field and the fix. */
 export function loadTask(directory: string): Task {
   const root = resolve(directory);
@@ -67,6 +78,10 @@ export function loadTask(directory: string): Task {
     throw invalid(root, "directory name", `"${id}" is not an id`, "Use letters, digits, '_' and '-' only.");
   }
   const at = (...parts: string[]) => join(root, ...parts);
+  for (const part of PARTS) {
+    if (lstatSync(at(part), { throwIfNoEntry: false })?.isSymbolicLink())
+      throw invalid(root, part, "is a symbolic link", "Put what it names in its place.");
+  }
   for (const required of ["task.toml", "instruction.md", "tests/test.sh"]) {
     if (!isFile(at(required))) throw invalid(root, required, "is missing", `Create ${at(required)}.`);
   }
