@@ -1,0 +1,57 @@
+/** A real verifier process with its site file and identity, on a real NATS server. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import type { NatsFixture } from "@mortise/testkit";
+
+const MAIN = path.join(import.meta.dirname, "../dist/main.js");
+
+export class VerifierProcess {
+  readonly #site: string;
+  #child: ChildProcess | undefined;
+
+  constructor(nats: NatsFixture, directory: string, tasks: string) {
+    const identity = path.join(directory, "identity");
+    mkdirSync(identity, { recursive: true });
+    writeFileSync(path.join(identity, "verifier.json"), JSON.stringify(nats.identity("verifier")));
+    this.#site = path.join(directory, "site.toml");
+    writeFileSync(
+      this.#site,
+      `nats.url = "${nats.url}"
+identity.directory = "${identity}"
+state.directory = "${path.join(directory, "state")}"
+tasks.directory = "${tasks}"
+`,
+    );
+  }
+
+  /** Resolves when it has said that it is ready. */
+  async start(): Promise<void> {
+    const child = spawn(process.execPath, [MAIN, "--site", this.#site], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    this.#child = child;
+    let output = "";
+    await new Promise<void>((resolve, reject) => {
+      const take = (chunk: Buffer) => {
+        output += chunk.toString();
+        if (output.includes('"service.ready"')) resolve();
+      };
+      child.stdout?.on("data", take);
+      child.stderr?.on("data", take);
+      child.once("exit", (code) => reject(new Error(`verifier ended with ${code}:\n${output}`)));
+    });
+  }
+
+  /** Ends it; resolves with the exit code. */
+  async end(signal: NodeJS.Signals): Promise<number | null> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (child === undefined) return null;
+    const exited = once(child, "exit");
+    child.kill(signal);
+    const [code] = (await exited) as [number | null];
+    return code;
+  }
+}
