@@ -20,7 +20,13 @@ export interface ToolCall {
 
 export type Message =
   | { readonly role: "system" | "user"; readonly text: string }
-  | { readonly role: "assistant"; readonly text: string; readonly toolCalls: readonly ToolCall[] }
+  | {
+      readonly role: "assistant";
+      readonly text: string;
+      /** Thinking the harness sent back; "" where it sent none. */
+      readonly reasoning: string;
+      readonly toolCalls: readonly ToolCall[];
+    }
   | { readonly role: "tool"; readonly text: string; readonly toolCallId: string };
 
 export interface ToolSchema {

@@ -8,5 +8,7 @@ export * from "./conversation.js";
 export * from "./digests.js";
 export * from "./ledger.js";
 export * from "./packed.js";
+export * from "./reply.js";
 export * from "./roles.js";
+export * from "./signals.js";
 export * from "./turn-tree.js";

@@ -6,11 +6,9 @@
 import { MortiseError, type RunConfig, RunRecord } from "@mortise/contracts";
 import { type Bus, type Clock, type Log, parseStrict, sleep } from "@mortise/kernel";
 import { type Checkpoint, openCheckpoint, type Tokenizer } from "@mortise/policy";
+import { Renderer, type ToolFormat, toolFormatOf } from "@mortise/rendering";
 import type { Engine } from "./engine/types.js";
 import type { WeightsFeed } from "./engine/weights-feed.js";
-import { Renderer } from "./render/renderer.js";
-import { toolFormatOf } from "./tools/format.js";
-import type { ToolFormat } from "./tools/types.js";
 
 export interface RunPolicy {
   readonly run: string;

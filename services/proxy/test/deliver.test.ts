@@ -3,14 +3,20 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { connect } from "node:net";
 import { Delivery, FinishReason, MortiseError } from "@mortise/contracts";
+import { chatDialect } from "@mortise/dialects";
 import { ManualClock } from "@mortise/kernel";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ChatStream } from "../src/dialect/chat-reply.js";
 import { deliverStream } from "../src/front/deliver.js";
 import { Reply } from "../src/session/reply.js";
 import { call, events, joinStream, until } from "./http-client.js";
 
-const END = { finish: FinishReason.STOP, promptTokens: 1, completionTokens: 1 };
+const END = {
+  finish: FinishReason.STOP,
+  promptTokens: 1,
+  cachedTokens: 0,
+  completionTokens: 1,
+  reasoningTokens: 0,
+};
 
 let server: Server;
 let clock: ManualClock;
@@ -21,8 +27,10 @@ beforeEach(async () => {
   clock = new ManualClock();
   reply = new Reply("t", new Uint8Array());
   server = createServer((_request, response) => {
-    const stream = new ChatStream({ id: "x", model: "m", created: 0 });
-    void deliverStream(response, reply.connect(), stream, { clock, wantsUsage: false });
+    const request = chatDialect.read({ messages: [{ role: "user", content: "x" }] });
+    const writer = chatDialect.writer({ turn: "t", model: "m", createdMs: 0 }, request);
+    const connection = reply.connect();
+    void deliverStream({ response, connection, dialect: chatDialect, writer }, clock);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   address = `127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -2,10 +2,10 @@
 import { assembleTrial, unpackIds } from "@mortise/capture";
 import { TurnRelation } from "@mortise/contracts";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { FORGETFUL_TEMPLATE } from "../../../packages/rendering/test/templates.js";
 import { call } from "./http-client.js";
 import { openSession, ProxyFixture, type Replica, RUN } from "./proxy-fixture.js";
 import { ScriptedEngine } from "./scripted-engine.js";
-import { FORGETFUL_TEMPLATE } from "./templates.js";
 
 let fixture: ProxyFixture;
 let replica: Replica;

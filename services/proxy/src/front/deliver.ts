@@ -8,9 +8,8 @@
  *     ended before that; exactly one of them.
  */
 import type { ServerResponse } from "node:http";
+import type { Dialect, ReplyWriter } from "@mortise/dialects";
 import { type Cancel, type Clock, fromUnknown } from "@mortise/kernel";
-import { errorBody, errorReply } from "../dialect/chat-error.js";
-import { type ChatStream, chatCompletion, type ReplyHead } from "../dialect/chat-reply.js";
 import type { Connection } from "../session/reply.js";
 
 /** Clients give up on silent streams after minutes, some after 30 s of no event. */
@@ -18,29 +17,27 @@ const KEEP_ALIVE_MS = 10_000;
 /** A client that takes nothing for this long is gone. */
 const STALL_MS = 120_000;
 
+export interface Deliverable {
+  readonly response: ServerResponse;
+  readonly connection: Connection;
+  readonly dialect: Dialect;
+  readonly writer: ReplyWriter;
+}
+
 /** Streams a reply. Resolves when the connection is done with it. */
-export function deliverStream(
-  response: ServerResponse,
-  connection: Connection,
-  stream: ChatStream,
-  options: { clock: Clock; wantsUsage: boolean },
-): Promise<void> {
-  const settled = account(response, connection);
-  new Pump(response, connection, stream, options).start();
+export function deliverStream(delivery: Deliverable, clock: Clock): Promise<void> {
+  const settled = account(delivery.response, delivery.connection);
+  new Pump(delivery, clock).start();
   return settled;
 }
 
 /** Answers with the whole reply once it has ended. */
-export async function deliverWhole(
-  response: ServerResponse,
-  connection: Connection,
-  head: ReplyHead,
-): Promise<void> {
+export async function deliverWhole({ response, connection, dialect, writer }: Deliverable): Promise<void> {
   const settled = account(response, connection);
   const { reply } = connection;
   try {
     const end = await reply.ended;
-    const body = chatCompletion(head, reply.parts, end.finish, end);
+    const body = writer.whole(reply.parts, end);
     response.writeHead(200, {
       "content-type": "application/json",
       "content-length": Buffer.byteLength(body),
@@ -50,7 +47,7 @@ export async function deliverWhole(
   } catch (error) {
     // A reply that failed was not delivered, even when the error was.
     connection.lost();
-    const { status, headers, body } = errorReply(fromUnknown(error, "MORTISE_PROVIDER_ENGINE"));
+    const { status, headers, body } = dialect.refuse(fromUnknown(error, "MORTISE_PROVIDER_ENGINE"), "");
     response.writeHead(status, { ...headers, "content-type": "application/json" });
     response.end(body);
   }
@@ -71,24 +68,17 @@ function account(response: ServerResponse, connection: Connection): Promise<void
 class Pump {
   private readonly response: ServerResponse;
   private readonly connection: Connection;
-  private readonly stream: ChatStream;
+  private readonly writer: ReplyWriter;
   private readonly clock: Clock;
-  private readonly wantsUsage: boolean;
   private sent = 0;
   private isBlocked = false;
   private cancelTimer: Cancel = () => {};
 
-  constructor(
-    response: ServerResponse,
-    connection: Connection,
-    stream: ChatStream,
-    options: { clock: Clock; wantsUsage: boolean },
-  ) {
+  constructor({ response, connection, writer }: Deliverable, clock: Clock) {
     this.response = response;
     this.connection = connection;
-    this.stream = stream;
-    this.clock = options.clock;
-    this.wantsUsage = options.wantsUsage;
+    this.writer = writer;
+    this.clock = clock;
   }
 
   start(): void {
@@ -103,18 +93,15 @@ class Pump {
     });
     this.response.once("close", () => this.cancelTimer());
     this.connection.listen(() => this.pump());
-    this.write(this.stream.opening());
+    this.write(this.writer.opening(0));
     this.pump();
     this.connection.reply.ended.then(
-      (end) => {
-        const usage = this.wantsUsage ? end : undefined;
-        this.finish(() => this.stream.ending(end.finish, usage));
-      },
+      (end) => this.finish(() => this.writer.ending(end)),
       (error: unknown) => {
         // The stream ended with an error event: whatever was sent of the reply, its end was not.
         this.connection.lost();
-        const body = errorBody(fromUnknown(error, "MORTISE_PROVIDER_ENGINE"));
-        this.finish(() => `data: ${body}\n\n`);
+        const failure = fromUnknown(error, "MORTISE_PROVIDER_ENGINE");
+        this.finish(() => this.writer.failing(failure));
       },
     );
   }
@@ -125,13 +112,13 @@ class Pump {
     if (this.isBlocked || this.sent === parts.length) return;
     const fresh = parts.slice(this.sent);
     this.sent = parts.length;
-    this.write(this.stream.parts(fresh));
+    this.write(this.writer.parts(fresh));
   }
 
   private finish(ending: () => string): void {
     if (this.response.destroyed) return;
     const { parts } = this.connection.reply;
-    const rest = this.stream.parts(parts.slice(this.sent));
+    const rest = this.writer.parts(parts.slice(this.sent));
     this.sent = parts.length;
     this.response.end(rest + ending());
   }
@@ -143,6 +130,6 @@ class Pump {
     this.cancelTimer();
     this.cancelTimer = this.isBlocked
       ? this.clock.after(STALL_MS, () => this.response.destroy())
-      : this.clock.after(KEEP_ALIVE_MS, () => this.write(this.stream.keepAlive()));
+      : this.clock.after(KEEP_ALIVE_MS, () => this.write(this.writer.keepAlive()));
   }
 }

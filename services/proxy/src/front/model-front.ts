@@ -5,10 +5,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { MortiseError } from "@mortise/contracts";
+import { chatDialect } from "@mortise/dialects";
 import { type Clock, fromUnknown, type Log } from "@mortise/kernel";
-import { errorReply } from "../dialect/chat-error.js";
-import { ChatStream, type ReplyHead } from "../dialect/chat-reply.js";
-import { readChatRequest } from "../dialect/chat-request.js";
 import type { ProxyMetrics } from "../metrics.js";
 import type { Sessions } from "../session/sessions.js";
 import type { SessionTerms, SessionTokens } from "../session/token.js";
@@ -107,19 +105,20 @@ export class ModelFront {
   ): Promise<void> {
     const { sessions, clock } = this.options;
     const session = await sessions.obtain(terms, ENGINE_PATIENCE_MS);
-    const chat = readChatRequest(await readJsonBody(request, BODY_LIMIT_BYTES));
+    const chat = chatDialect.read(await readJsonBody(request, BODY_LIMIT_BYTES));
     const connection = await session.ask(chat);
     if (response.destroyed) {
       connection.lost();
       return;
     }
-    const head: ReplyHead = {
-      id: `chatcmpl-${connection.reply.turn}`,
+    const head = {
+      turn: connection.reply.turn,
       model: chat.model ?? session.modelName,
-      created: Math.floor(clock.now() / 1000),
+      createdMs: clock.now(),
     };
-    if (!chat.isStream) return deliverWhole(response, connection, head);
-    return deliverStream(response, connection, new ChatStream(head), { clock, wantsUsage: chat.wantsUsage });
+    const delivery = { response, connection, dialect: chatDialect, writer: chatDialect.writer(head, chat) };
+    if (!chat.isStream) return deliverWhole(delivery);
+    return deliverStream(delivery, clock);
   }
 
   private async models(path: string, response: ServerResponse, terms: SessionTerms): Promise<void> {
@@ -141,7 +140,7 @@ export class ModelFront {
       response.destroy();
       return;
     }
-    const { status, headers, body } = errorReply(error);
+    const { status, headers, body } = chatDialect.refuse(error, "");
     // The rest of an unread body would be taken for the next request.
     response.writeHead(status, { ...headers, "content-type": "application/json", connection: "close" });
     response.end(body);

@@ -3,27 +3,9 @@
  * A reply outlives its connections: when one breaks, sampling goes on, and a retry of the same body joins
  * here or is answered from the captured turn (C6). Does not write sockets or wire formats.
  */
-import { createHash } from "node:crypto";
-import { unpackIds } from "@mortise/capture";
-import {
-  Delivery,
-  type FinishReason,
-  type MortiseError,
-  type SampledToolCall,
-  type Turn,
-} from "@mortise/contracts";
-import { ReplyParser, type ReplyPart, type ReplySyntax } from "../tools/reply-parser.js";
-import type { ParsedCall } from "../tools/types.js";
-
-export type IdentifiedPart =
-  | { readonly kind: "text"; readonly text: string }
-  | { readonly kind: "call"; readonly id: string; readonly call: ParsedCall; readonly tokenEnd: number };
-
-export interface ReplyEnd {
-  readonly finish: FinishReason;
-  readonly promptTokens: number;
-  readonly completionTokens: number;
-}
+import { type ReplyEnd, type ReplyPart, type SampledPart, unpackIds } from "@mortise/capture";
+import { Delivery, type MortiseError, type Turn } from "@mortise/contracts";
+import { ReplyParser, type ReplySyntax } from "@mortise/rendering";
 
 /** One HTTP connection's hold on a reply. It ends with the first of `delivered` and `lost`. */
 export interface Connection {
@@ -39,50 +21,41 @@ export interface Connection {
 /** Parses sampled ids and gives calls their ids; collects what the turn record says of the reply. */
 export class ReplyBuilder {
   text = "";
-  readonly calls: Omit<SampledToolCall, "$typeName">[] = [];
+  readonly calls: { readonly id: string; readonly name: string; tokenEnd: number }[] = [];
   private readonly parser: ReplyParser;
-  private readonly turn: string;
+  private readonly idOf: (call: number) => string;
 
-  constructor(syntax: ReplySyntax, turn: string) {
+  /** @param idOf the id of a call by its ordinal in the turn */
+  constructor(syntax: ReplySyntax, idOf: (call: number) => string) {
     this.parser = new ReplyParser(syntax);
-    this.turn = turn;
+    this.idOf = idOf;
   }
 
-  push(ids: Iterable<number>): IdentifiedPart[] {
+  push(ids: Iterable<number>): ReplyPart[] {
     return this.identify(this.parser.push(ids));
   }
 
-  end(): IdentifiedPart[] {
+  end(): ReplyPart[] {
     return this.identify(this.parser.end());
   }
 
-  private identify(parts: readonly ReplyPart[]): IdentifiedPart[] {
+  private identify(parts: readonly SampledPart[]): ReplyPart[] {
     return parts.map((part) => {
-      if (part.kind === "text") {
-        this.text += part.text;
-        return part;
-      }
-      const id = callId(this.turn, this.calls.length, part.call);
-      this.calls.push({ id, name: part.call.name, tokenEnd: part.tokenEnd });
+      if (part.kind === "text") this.text += part.text;
+      if (part.kind === "call-end") this.calls[part.call]!.tokenEnd = part.tokenEnd;
+      if (part.kind !== "call-start") return part;
+      const id = this.idOf(part.call);
+      this.calls.push({ id, name: part.name, tokenEnd: 0 });
       return { ...part, id };
     });
   }
-}
-
-/**
- * Unique in a session even when a turn that was never recorded is sampled again under its number, and the
- * same for the same call, so a reply rebuilt from the journal repeats it. Letters, digits, '-' and '_' only.
- */
-function callId(turn: string, ordinal: number, call: ParsedCall): string {
-  const hash = createHash("sha256").update(JSON.stringify([turn, ordinal, call.name, call.arguments]));
-  return `call_${hash.digest("base64url").slice(0, 20)}`;
 }
 
 export class Reply {
   readonly turn: string;
   readonly bodyDigest: Uint8Array;
   /** Everything said so far. */
-  readonly parts: IdentifiedPart[] = [];
+  readonly parts: ReplyPart[] = [];
   /** Resolves once the turn is on the stream (C3); rejects with what the harness is told. */
   readonly ended: Promise<ReplyEnd>;
   /** Bytes handed to sockets so far, over all connections. */
@@ -105,14 +78,20 @@ export class Reply {
   /** A finished reply, word for word, from its record. Undecided until it is delivered again. */
   static fromTurn(turn: Turn, syntax: ReplySyntax, promptTokens: number): Reply {
     const reply = new Reply(turn.turn, turn.bodyDigest);
-    const builder = new ReplyBuilder(syntax, turn.turn);
+    const builder = new ReplyBuilder(syntax, (call) => turn.toolCalls[call]!.id);
     const ids = unpackIds(turn.sampledIds);
     reply.say([...builder.push(ids), ...builder.end()]);
-    reply.end({ finish: turn.finish, promptTokens, completionTokens: ids.length });
+    reply.end({
+      finish: turn.finish,
+      promptTokens,
+      cachedTokens: turn.prefixLength,
+      completionTokens: ids.length,
+      reasoningTokens: 0,
+    });
     return reply;
   }
 
-  say(parts: readonly IdentifiedPart[]): void {
+  say(parts: readonly ReplyPart[]): void {
     if (parts.length === 0) return;
     this.parts.push(...parts);
     for (const listener of this.listeners) listener();

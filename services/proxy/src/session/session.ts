@@ -8,6 +8,7 @@
  *     dropped and read again, and its replies fail with an error the harness retries.
  * S3  A broken connection does not stop a turn: the retry finds it (C6). Sealing does.
  */
+import { randomBytes } from "node:crypto";
 import {
   decideRole,
   digestRequest,
@@ -18,8 +19,8 @@ import {
   TurnTree,
 } from "@mortise/capture";
 import { Delivery, FinishReason, MortiseError, type Turn } from "@mortise/contracts";
+import type { ModelRequest } from "@mortise/dialects";
 import { type Clock, fromUnknown, withTrace } from "@mortise/kernel";
-import type { ChatRequest } from "../dialect/chat-request.js";
 import type { RunPolicy } from "../run-policy.js";
 import { Budget } from "./budget.js";
 import type { Journal, JournalContents } from "./journal.js";
@@ -87,7 +88,7 @@ export class Session {
    * The reply to a request: joined, replayed, or sampled anew. Resolves before anything is sampled.
    * @throws MortiseError for requests that are refused: budget, context length, tools without a parser
    */
-  async ask(request: ChatRequest): Promise<Connection> {
+  async ask(request: ModelRequest): Promise<Connection> {
     this.refuseIfSealing();
     const digests = digestRequest(request.conversation, request.toolChoice);
     const known = this.coalesce(digests, request);
@@ -118,7 +119,7 @@ export class Session {
   }
 
   /** C6: the same body, answered with a reply that nobody has and nobody is getting. */
-  private coalesce(digests: RequestDigests, request: ChatRequest): Reply | undefined {
+  private coalesce(digests: RequestDigests, request: ModelRequest): Reply | undefined {
     const same = (body: Uint8Array) => Buffer.compare(body, digests.body) === 0;
     for (const reply of this.inFlight.keys())
       if (reply.isOrphaned && same(reply.bodyDigest)) {
@@ -138,7 +139,7 @@ export class Session {
     return reply;
   }
 
-  private sample(request: ChatRequest, digests: RequestDigests): Reply {
+  private sample(request: ModelRequest, digests: RequestDigests): Reply {
     this.budget.check();
     const index = this.nextIndex;
     const { terms, policy, clock } = this.parts;
@@ -172,9 +173,9 @@ export class Session {
     return reply;
   }
 
-  private async run(plan: PlannedTurn, request: ChatRequest, reply: Reply): Promise<void> {
+  private async run(plan: PlannedTurn, request: ModelRequest, reply: Reply): Promise<void> {
     try {
-      const builder = new ReplyBuilder(this.syntaxOf(request), plan.turn);
+      const builder = new ReplyBuilder(this.syntaxOf(request), (call) => callId(plan.turn, call));
       const generated = await this.generate(plan, request.isStream, reply, builder);
       if (generated.ids.length === 0) throw this.stop.signal.reason;
       const turn = turnRecord(plan, generated, builder, {
@@ -191,7 +192,13 @@ export class Session {
       this.parts.events.captured(turn, plan);
       if (generated.finish === "abort") throw this.stop.signal.reason;
       const promptTokens = plan.contextIds.length;
-      reply.end({ finish: turn.finish, promptTokens, completionTokens: generated.ids.length });
+      reply.end({
+        finish: turn.finish,
+        promptTokens,
+        cachedTokens: turn.prefixLength,
+        completionTokens: generated.ids.length,
+        reasoningTokens: 0,
+      });
     } catch (error) {
       const known = fromUnknown(error, "MORTISE_PROVIDER_ENGINE");
       if (!this.stop.signal.aborted) this.failure = known.code;
@@ -249,10 +256,10 @@ export class Session {
     return foldDelivery(this.tree.turns, observed);
   }
 
-  private syntaxOf(request: ChatRequest) {
+  private syntaxOf(request: ModelRequest) {
     const { tokenizer, toolFormat, stopIds } = this.parts.policy;
     const tools = request.conversation.tools;
-    const hasCalls = tools.length > 0 && request.toolChoice !== "none";
+    const hasCalls = tools.length > 0 && request.toolChoice.mode !== "none";
     return { tokenizer, format: hasCalls ? toolFormat : undefined, tools, stopIds };
   }
 
@@ -273,6 +280,14 @@ export class Session {
     );
     return { record, sequence };
   }
+}
+
+/** Differs between processes: a turn that was never recorded may be sampled again under its number. */
+const PROCESS_NONCE = randomBytes(6).toString("hex");
+
+/** Unique in a session; letters, digits, '-' and '_' only. A replayed reply takes its ids from the record. */
+function callId(turn: string, ordinal: number): string {
+  return `call_${turn}_${ordinal}_${PROCESS_NONCE}`;
 }
 
 /** What a harness is told once the session's token is dead. */

@@ -11,7 +11,7 @@ import {
   type RoleDecision,
 } from "@mortise/capture";
 import { FinishReason, MortiseError, type Turn, TurnRelation, TurnSchema } from "@mortise/contracts";
-import type { ChatRequest } from "../dialect/chat-request.js";
+import type { ModelRequest } from "@mortise/dialects";
 import type { Generated } from "../engine/types.js";
 import type { RunPolicy } from "../run-policy.js";
 import type { ReplyBuilder } from "./reply.js";
@@ -20,7 +20,7 @@ import type { SessionTerms } from "./token.js";
 export interface TurnInputs {
   readonly terms: SessionTerms;
   readonly policy: RunPolicy;
-  readonly request: ChatRequest;
+  readonly request: ModelRequest;
   readonly digests: RequestDigests;
   readonly attachment: Attachment;
   readonly role: RoleDecision;
@@ -78,7 +78,7 @@ export function planTurn(inputs: TurnInputs): PlannedTurn {
       prefixLength: placed.prefixLength,
       suffixIds: packIds(placed.suffix),
       historyPolicy: policy.renderer.isAppendOnly ? "keep" : "branch",
-      dialect: "openai-chat",
+      dialect: request.dialect,
       startedAtMs: BigInt(inputs.now),
     },
   };
@@ -121,7 +121,7 @@ export function turnRecord(
     engine: string;
     bytesDelivered: number;
     endedAt: number;
-    requested: ChatRequest["requested"];
+    requested: ModelRequest["requested"];
     textDigest: Uint8Array;
   },
 ): Turn {
@@ -140,7 +140,8 @@ export function turnRecord(
       staleCache: span.isStaleCache,
     })),
     finish: FINISH[generated.finish],
-    toolCalls: reply.calls,
+    // A call that was cut off ends where the turn does.
+    toolCalls: reply.calls.map((call) => ({ ...call, tokenEnd: call.tokenEnd || generated.ids.length })),
     textDigest: facts.textDigest,
     bytesDelivered: BigInt(facts.bytesDelivered),
     requestedSampling: facts.requested,

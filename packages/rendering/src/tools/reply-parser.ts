@@ -5,13 +5,9 @@
  *
  * The same ids give the same parts however they are cut, so a reply is rebuilt from the journal (C6).
  */
-import type { ToolSchema } from "@mortise/capture";
+import type { SampledPart, ToolSchema } from "@mortise/capture";
 import { DetokenizeStream, type Tokenizer } from "@mortise/policy";
-import { CALL_CLOSE, CALL_OPEN, type ParsedCall, type ToolFormat } from "./types.js";
-
-export type ReplyPart =
-  | { readonly kind: "text"; readonly text: string }
-  | { readonly kind: "call"; readonly call: ParsedCall; readonly tokenEnd: number };
+import { CALL_CLOSE, CALL_OPEN, type ToolFormat } from "./types.js";
 
 export interface ReplySyntax {
   readonly tokenizer: Tokenizer;
@@ -27,6 +23,7 @@ export class ReplyParser {
   private readonly detokenizer: DetokenizeStream;
   private held = "";
   private count = 0;
+  private calls = 0;
 
   constructor(syntax: ReplySyntax) {
     this.syntax = syntax;
@@ -34,8 +31,8 @@ export class ReplyParser {
   }
 
   /** The parts that became certain with these ids. */
-  push(ids: Iterable<number>): ReplyPart[] {
-    const parts: ReplyPart[] = [];
+  push(ids: Iterable<number>): SampledPart[] {
+    const parts: SampledPart[] = [];
     for (const id of ids) {
       this.count++;
       if (this.syntax.stopIds.has(id)) continue;
@@ -46,8 +43,8 @@ export class ReplyParser {
   }
 
   /** What is left at the end of the turn: an unfinished call is text. */
-  end(): ReplyPart[] {
-    const parts: ReplyPart[] = [];
+  end(): SampledPart[] {
+    const parts: SampledPart[] = [];
     this.held += this.detokenizer.flush();
     this.release(parts);
     if (this.held !== "") parts.push({ kind: "text", text: this.held });
@@ -55,7 +52,7 @@ export class ReplyParser {
     return joinTexts(parts);
   }
 
-  private release(parts: ReplyPart[]): void {
+  private release(parts: SampledPart[]): void {
     const { format, tools } = this.syntax;
     while (this.held !== "") {
       const open = format ? this.held.indexOf(CALL_OPEN) : -1;
@@ -67,9 +64,14 @@ export class ReplyParser {
       if (close < 0) return;
       const end = close + CALL_CLOSE.length;
       const call = format!.parse(this.held.slice(CALL_OPEN.length, close), tools);
-      parts.push(
-        call ? { kind: "call", call, tokenEnd: this.count } : { kind: "text", text: this.held.slice(0, end) },
-      );
+      if (call) {
+        const ordinal = this.calls++;
+        parts.push(
+          { kind: "call-start", call: ordinal, name: call.name },
+          { kind: "call-arguments", call: ordinal, text: call.arguments },
+          { kind: "call-end", call: ordinal, tokenEnd: this.count },
+        );
+      } else parts.push({ kind: "text", text: this.held.slice(0, end) });
       this.held = this.held.slice(end);
     }
   }
@@ -82,8 +84,8 @@ function possibleOpening(text: string): number {
   return 0;
 }
 
-function joinTexts(parts: readonly ReplyPart[]): ReplyPart[] {
-  const joined: ReplyPart[] = [];
+function joinTexts(parts: readonly SampledPart[]): SampledPart[] {
+  const joined: SampledPart[] = [];
   for (const part of parts) {
     const last = joined.at(-1);
     if (part.kind === "text" && last?.kind === "text")

@@ -56,7 +56,7 @@ export class Renderer {
   extensionText(messages: readonly Message[], tools: readonly ToolSchema[]): string {
     const before: Message[] = [
       { role: "user", text: "x" },
-      { role: "assistant", text: MARKER, toolCalls: [] },
+      { role: "assistant", text: MARKER, reasoning: "", toolCalls: [] },
     ];
     const text = this.text([...before, ...messages], tools, true);
     return text.slice(text.lastIndexOf(MARKER) + MARKER.length);

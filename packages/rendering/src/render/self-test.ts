@@ -15,7 +15,7 @@ interface Subject {
 
 const REPLY = "probe";
 const user = (text: string): Message => ({ role: "user", text });
-const reply: Message = { role: "assistant", text: REPLY, toolCalls: [] };
+const reply: Message = { role: "assistant", text: REPLY, reasoning: "", toolCalls: [] };
 const result: Message = { role: "tool", text: "ok", toolCallId: "probe" };
 
 /** History before the reply, and what follows it. */

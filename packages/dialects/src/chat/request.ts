@@ -4,7 +4,6 @@
  * Sampling values are read to be recorded: the policy decides what is applied (C8).
  */
 import {
-  type Conversation,
   type Message,
   normaliseConversation,
   normaliseText,
@@ -13,31 +12,14 @@ import {
   type ToolSchema,
 } from "@mortise/capture";
 import { MortiseError } from "@mortise/contracts";
-
-export interface RequestedSampling {
-  readonly temperature?: number;
-  readonly topP?: number;
-  readonly topK?: number;
-  readonly maxTokens?: number;
-}
-
-export interface ChatRequest {
-  readonly conversation: Conversation;
-  /** The request's tool choice; "none" turns call parsing off. */
-  readonly toolChoice: unknown;
-  /** Name the harness asked for; echoed back, whatever it is. */
-  readonly model: string | undefined;
-  readonly isStream: boolean;
-  readonly wantsUsage: boolean;
-  readonly requested: RequestedSampling;
-}
+import type { ModelRequest, RequestedSampling, ToolChoice } from "../types.js";
 
 type Json = Readonly<Record<string, unknown>>;
 
 const INT32_MAX = 2 ** 31 - 1;
 
 /** @throws MortiseError MORTISE_PROVIDER_BAD_REQUEST naming the field */
-export function readChatRequest(body: unknown): ChatRequest {
+export function readChatRequest(body: unknown): ModelRequest {
   const request = object(body, "the body");
   const messages = array(request.messages, "messages").map(readMessage);
   if (messages.length === 0) throw bad("messages", "is empty");
@@ -46,13 +28,28 @@ export function readChatRequest(body: unknown): ChatRequest {
   const tools = array(request.tools ?? [], "tools").map(readTool);
   const options = request.stream_options;
   return {
+    dialect: "openai-chat",
     conversation: normaliseConversation({ messages, tools }),
-    toolChoice: request.tool_choice ?? null,
+    toolChoice: readToolChoice(request.tool_choice),
+    hostedTools: [],
+    toolTargets: new Map(),
     model: typeof request.model === "string" ? request.model : undefined,
     isStream: request.stream === true,
-    wantsUsage: options ? object(options, "stream_options").include_usage === true : false,
+    wantsReasoning: undefined,
+    stopSequences: [],
     requested: readSampling(request),
+    audit: [],
+    wantsUsage: options ? object(options, "stream_options").include_usage === true : false,
+    wantsTokens: request.return_token_ids === true,
   };
+}
+
+function readToolChoice(value: unknown): ToolChoice {
+  if (value === undefined || value === null || value === "auto") return { mode: "auto" };
+  if (value === "none" || value === "required") return { mode: value };
+  const { name } = object(object(value, "tool_choice").function, "tool_choice.function");
+  if (typeof name !== "string") throw bad("tool_choice.function.name", "is not a string");
+  return { mode: "tool", name };
 }
 
 function readSampling(request: Json): RequestedSampling {
@@ -87,7 +84,12 @@ function readMessage(value: unknown, at: number): Message {
     case "user":
       return { role: "user", text };
     case "assistant":
-      return { role: "assistant", text, toolCalls: readToolCalls(message.tool_calls, field) };
+      return {
+        role: "assistant",
+        text,
+        reasoning: typeof message.reasoning_content === "string" ? message.reasoning_content : "",
+        toolCalls: readToolCalls(message.tool_calls, field),
+      };
     case "tool":
       if (typeof message.tool_call_id !== "string") throw bad(`${field}.tool_call_id`, "is not a string");
       return { role: "tool", text, toolCallId: message.tool_call_id };

@@ -1,11 +1,10 @@
-/** Parsers, templates and tokens by themselves: what holds for every cut and every template. */
-import type { Message, ToolSchema } from "@mortise/capture";
+/** Parsers and templates by themselves: what holds for every cut and every template. */
+import type { Message, SampledPart, ToolSchema } from "@mortise/capture";
 import { ChatTemplate, Tokenizer, tokenizerFiles, trainTokenizer } from "@mortise/policy";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { DEMO_SPECIAL_TOKENS, demoChatTemplate } from "../../../packages/tasks/src/demo/chat-template.js";
 import { Renderer } from "../src/render/renderer.js";
-import { SessionTokens } from "../src/session/token.js";
 import { toolFormatOf } from "../src/tools/format.js";
 import { hermes } from "../src/tools/hermes.js";
 import { positional } from "../src/tools/positional.js";
@@ -125,14 +124,15 @@ describe("the reply parser", () => {
             at += length;
           }
           parts.push(...parser.end());
-          const respell = (json: string) => {
-            const given = JSON.parse(json) as Record<string, string>;
+          const respell = (part: SampledPart) => {
+            if (part.kind === "text") return part.text;
+            if (part.kind !== "call-arguments") return "";
+            const given = JSON.parse(part.text) as Record<string, string>;
             return `<tool_call>edit ${Object.values(given).join(" => ")}</tool_call>`;
           };
-          const spell = (list: typeof parts) =>
-            list.map((part) => (part.kind === "text" ? part.text : respell(part.call.arguments))).join("");
+          const spell = (list: typeof parts) => list.map(respell).join("");
           expect(spell(parts)).toBe(text);
-          const calls = (list: typeof parts) => list.filter((part) => part.kind === "call");
+          const calls = (list: typeof parts) => list.filter((part) => part.kind === "call-end");
           expect(calls(parts)).toEqual(calls(expected));
         },
       ),
@@ -143,14 +143,16 @@ describe("the reply parser", () => {
     const text = "<tool_call>edit x => y</tool_call>";
     const ids = [...tokenizer.encode(`${text}${text}<|im_end|>`)];
     const parser = new ReplyParser(syntax);
-    const ends = [...parser.push(ids), ...parser.end()].map((part) => part.kind === "call" && part.tokenEnd);
+    const ends = [...parser.push(ids), ...parser.end()].flatMap((part) =>
+      part.kind === "call-end" ? [part.tokenEnd] : [],
+    );
     expect(ends).toEqual([tokenizer.encode(text).length, ids.length - 1]);
   });
 });
 
 describe("the renderer", () => {
   const user: Message = { role: "user", text: "fix" };
-  const reply: Message = { role: "assistant", text: "done", toolCalls: [] };
+  const reply: Message = { role: "assistant", text: "done", reasoning: "", toolCalls: [] };
   const result = (id: string): Message => ({ role: "tool", text: "ok", toolCallId: id });
 
   test.each([
@@ -174,28 +176,11 @@ describe("the renderer", () => {
 
   test("arguments that are no JSON object are rendered, not refused", () => {
     const calls = [{ id: "c", name: "edit", arguments: "{broken" }];
-    const messages: Message[] = [user, { role: "assistant", text: "", toolCalls: calls }, result("c")];
+    const messages: Message[] = [
+      user,
+      { role: "assistant", text: "", reasoning: "", toolCalls: calls },
+      result("c"),
+    ];
     expect(policy(HERMES_TEMPLATE).renderer.renderWhole({ messages, tools: [] }).text).toContain("{broken");
   });
-});
-
-test("session tokens carry their terms, sealed: another secret or any change is refused", () => {
-  const terms = {
-    run: "r",
-    trial: "t",
-    isEvaluation: true,
-    rngKey: "1/x/t",
-    budget: { turns: 4, promptTokens: 0, responseTokens: 0, wallClockMs: 0 },
-  };
-  const tokens = new SessionTokens("secret");
-  const token = tokens.issue(terms);
-  expect(tokens.verify(token)).toEqual(terms);
-  expect(tokens.issue(terms)).toBe(token);
-  expect(new SessionTokens("other").verify(token)).toBeUndefined();
-  const bytes = Buffer.from(token, "base64url");
-  for (let at = 0; at < bytes.length; at += 7) {
-    const changed = Buffer.from(bytes);
-    changed[at]! ^= 1;
-    expect(tokens.verify(changed.toString("base64url"))).toBeUndefined();
-  }
 });

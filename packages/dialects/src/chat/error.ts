@@ -4,12 +4,7 @@
  * degrade their requests on it.
  */
 import type { ErrorCode, MortiseError } from "@mortise/contracts";
-
-export interface ErrorReply {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
+import type { Refusal } from "../types.js";
 
 interface Shape {
   readonly status: number;
@@ -33,7 +28,7 @@ const TRANSIENT: Shape = { status: 503, type: "server_error", code: "temporarily
 const RETRY_AFTER_SECONDS = 1;
 
 /** Status, headers and body for an error before the reply began. */
-export function errorReply(error: MortiseError): ErrorReply {
+export function errorReply(error: MortiseError): Refusal {
   const shape = SHAPES[error.code] ?? TRANSIENT;
   const isTransient = shape === TRANSIENT;
   return {

@@ -23,6 +23,7 @@ const PROBE: readonly Message[] = [
   {
     role: "assistant",
     text: "",
+    reasoning: "",
     toolCalls: [{ id: "probe", name: PROBE_TOOL.name, arguments: JSON.stringify(PROBE_ARGUMENTS) }],
   },
 ];

@@ -1,0 +1,6 @@
+/**
+ * Owns the wire protocols harnesses speak, one folder each: a request body becomes one conversation, a sampled
+ * reply becomes events or an object, a failure becomes the status and body its clients understand.
+ */
+export * from "./chat/dialect.js";
+export * from "./types.js";
