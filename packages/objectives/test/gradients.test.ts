@@ -109,6 +109,7 @@ const differentiable: [string, Objective][] = [
   ["drgrpo", objectiveOf("drgrpo", 4)],
   ["dapo", objectiveOf("dapo", 4)],
   ["rloo", objectiveOf("rloo", 4)],
+  ["rft", objectiveOf("rft", 4)],
   [
     "gspo over all sequences of a trial",
     { ...objectiveOf("gspo", 4), policyLoss: { kind: "gspo", bounds: { low: 0.2, high: 0.3 } } },

@@ -73,6 +73,20 @@ describe("planning a step", () => {
     });
   });
 
+  test("rejection-sampling fine-tuning imitates successes; failures are baseline only", () => {
+    const sketches = [1, 0, 0, 1].map(
+      (reward, i): TrialSketch => ({ trial: `a${i}`, reward, versions: [1, 1] }),
+    );
+    const groups = [loaded("a", sketches)];
+    const plan = planStep(groups, { ...rules, advantage: { estimator: "success" } });
+    expect(plan.trials.map(({ trial, advantage }) => [trial, advantage])).toEqual([
+      ["a0", 1],
+      ["a3", 1],
+    ]);
+    expect(plan.rewards).toEqual([1, 0, 0, 1]);
+    expect(ledgerOf(groups, sketches, plan)).toMatchObject({ sampled: 8, trained: 4, baselineOnly: 4 });
+  });
+
   test("a lost trial is neither in the statistics nor in the loss", () => {
     const lost = { trial: "lost", disposition: MemberDisposition.EXCLUDED, exclusion: ExclusionReason.INFRA };
     const sketches: TrialSketch[] = [{ trial: "a", reward: 1 }, { trial: "b", reward: 0 }, lost];

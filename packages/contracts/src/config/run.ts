@@ -54,6 +54,13 @@ export const RunConfig = z.strictObject({
       temperature: z.number().positive().default(1).describe("Sampling temperature the policy applies (C8)."),
       maxTokensPerTurn: z.int().min(1).default(256).describe("Tokens one turn may sample."),
       maxTurns: z.int().min(1).default(8).describe("Turns one trial may take."),
+      maxTurnsWithoutCall: z
+        .int()
+        .min(0)
+        .default(0)
+        .describe(
+          "Turns one thread may take in a row without a tool call; 0 = unlimited, for harnesses without tools.",
+        ),
       maxPromptTokens: z.int().min(1).default(1_000_000).describe("Sum of context tokens a trial may send."),
       maxResponseTokens: z.int().min(1).default(100_000).describe("Sum of sampled tokens a trial may use."),
       agentTimeoutMs: ms.default(120_000).describe("Wall clock of the agent stage."),
@@ -94,7 +101,7 @@ export const RunConfig = z.strictObject({
         .default(false)
         .describe("Whether dropped groups are replaced until the batch is full (dynamic sampling)."),
       algorithm: z
-        .enum(["gspo", "grpo", "drgrpo", "rloo", "dapo", "cispo", "ppo"])
+        .enum(["gspo", "grpo", "drgrpo", "rloo", "dapo", "cispo", "ppo", "rft"])
         .default("gspo")
         .describe("Advantage and policy loss."),
       aggregation: z

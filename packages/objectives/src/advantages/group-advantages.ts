@@ -7,6 +7,7 @@
  *   grpo    A = (r − m) / (s + eps)        Shao et al. 2024, DeepSeekMath, eq. 3; Bessel s by default
  *   drgrpo  A = r − m                      Liu et al. 2025, "Understanding R1-Zero-like training"
  *   rloo    A = n/(n−1) · (r − m)          Ahmadian et al. 2024; equals r minus the mean of the others
+ *   success A = 1 if r > 0, else 0         imitation of one's own successes; 0 = not in the loss
  *
  * Rules that hold for every estimator:
  *  - an invalid member (infrastructure failure) enters neither m nor s, and its advantage is 0;
@@ -16,7 +17,7 @@
  */
 import { standardDeviation, sum } from "../statistics.js";
 
-export type AdvantageEstimator = "grpo" | "drgrpo" | "rloo";
+export type AdvantageEstimator = "grpo" | "drgrpo" | "rloo" | "success";
 
 export interface GroupMember {
   readonly reward: number;
@@ -61,8 +62,8 @@ export function groupAdvantages(members: readonly GroupMember[], options: Advant
   if (dropped !== null || mean === null || std === null) {
     return { advantages: members.map(() => 0), dropped: dropped ?? "too-few-valid", nValid, mean, std };
   }
-  const scale = advantageScale(options, nValid, std);
-  const advantages = members.map((member) => (member.isValid ? (member.reward - mean) * scale : 0));
+  const advantageOf = estimate(options, { nValid, mean, std });
+  const advantages = members.map((member) => (member.isValid ? advantageOf(member.reward) : 0));
   return { advantages, dropped: null, nValid, mean, std };
 }
 
@@ -72,13 +73,18 @@ function dropReason(rewards: readonly number[], equalTolerance: number): DropRea
   return spread <= equalTolerance ? "zero-variance" : null;
 }
 
-function advantageScale(options: AdvantageOptions, nValid: number, std: number): number {
+function estimate(
+  options: AdvantageOptions,
+  { nValid, mean, std }: { nValid: number; mean: number; std: number },
+): (reward: number) => number {
   switch (options.estimator) {
     case "grpo":
-      return 1 / (std + (options.epsilon ?? DEFAULT_EPSILON));
+      return (reward) => (reward - mean) * (1 / (std + (options.epsilon ?? DEFAULT_EPSILON)));
     case "drgrpo":
-      return 1;
+      return (reward) => reward - mean;
     case "rloo":
-      return nValid / (nValid - 1);
+      return (reward) => (reward - mean) * (nValid / (nValid - 1));
+    case "success":
+      return (reward) => (reward > 0 ? 1 : 0);
   }
 }

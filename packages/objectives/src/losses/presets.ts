@@ -11,14 +11,17 @@
  * | cispo   | grpo      | clipped weight     | – / 0.28      | token-mean              |
  * | ppo     | grpo      | token ratio, dual 3| 0.2 / 0.2     | token-mean              |
  * | rloo    | rloo      | REINFORCE          | –             | token-mean              |
+ * | rft     | success   | REINFORCE          | –             | token-mean              |
  *
+ * `rft` is online rejection-sampling fine-tuning, a baseline: the likelihood of the successes of each batch is
+ * raised, and the failures stay out of the loss. With advantage 1, REINFORCE is that negative log-likelihood.
  * `ppo` has no critic: its baseline is the group mean. DAPO's refill of uniform groups belongs to the
  * scheduler; dropping them is common to all (see group-advantages.ts).
  */
 import type { Aggregation } from "./aggregation.js";
 import type { Objective, PolicyLoss } from "./objective.js";
 
-export const ALGORITHMS = ["gspo", "grpo", "drgrpo", "dapo", "cispo", "ppo", "rloo"] as const;
+export const ALGORITHMS = ["gspo", "grpo", "drgrpo", "dapo", "cispo", "ppo", "rloo", "rft"] as const;
 export type Algorithm = (typeof ALGORITHMS)[number];
 
 /** The objective a name stands for. `horizon` (tokens) is used by drgrpo only. */
@@ -42,6 +45,8 @@ export function objectiveOf(algorithm: Algorithm, horizon: number): Objective {
       return plain({ kind: "ppo-clip", bounds: { low: 0.2, high: 0.2, dual: 3 } }, "token-mean");
     case "rloo":
       return { ...plain({ kind: "reinforce" }, "token-mean"), advantage: { estimator: "rloo" } };
+    case "rft":
+      return { ...plain({ kind: "reinforce" }, "token-mean"), advantage: { estimator: "success" } };
   }
 }
 

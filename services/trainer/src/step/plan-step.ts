@@ -116,13 +116,11 @@ function planGroup({ group, trials }: LoadedGroup, rules: PlanRules, plan: Mutab
     if (member.disposition === MemberDisposition.EXCLUDED) continue;
     const trial = trials.get(member.trial)?.assembled ?? withoutTokens(group.record, member);
     const reason = refusal(valid[i]!, result.dropped);
-    plan.uses.push(useOf(member, trial, reason)); // P1
-    if (
-      reason !== null ||
-      member.disposition !== MemberDisposition.TRAIN ||
-      trial.lowestVersion === undefined
-    )
-      continue;
+    // An imitated success is in the loss; a failure beside it only counts in the statistics.
+    const isImitated = rules.advantage.estimator !== "success" || result.advantages[i] !== 0;
+    const isTrained = reason === null && member.disposition === MemberDisposition.TRAIN && isImitated;
+    plan.uses.push(useOf(member, trial, reason, isTrained)); // P1
+    if (!isTrained || trial.lowestVersion === undefined) continue;
     plan.trials.push({
       trial: member.trial,
       advantage: result.advantages[i]!,
@@ -169,9 +167,9 @@ function useOf(
   member: GroupMember,
   trial: AssembledTrial,
   reason: ExclusionReason | null,
+  isTrained: boolean,
 ): MessageInitShape<typeof TrialUseSchema> {
   const excluded = new Map(trial.exclusions);
-  const isTrained = reason === null && member.disposition === MemberDisposition.TRAIN;
   if (reason !== null) excluded.set(reason, (excluded.get(reason) ?? 0) + trial.trainableTokens);
   const isBaseline = reason === null && !isTrained;
   return {
