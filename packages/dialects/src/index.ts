@@ -3,4 +3,5 @@
  * reply becomes events or an object, a failure becomes the status and body its clients understand.
  */
 export * from "./chat/dialect.js";
+export * from "./messages/dialect.js";
 export * from "./types.js";
