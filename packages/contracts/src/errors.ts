@@ -232,6 +232,11 @@ export const ERROR_CATALOGUE = {
     meaning: "The engine failed or restarted.",
     fix: "The request may be sent again.",
   },
+  MORTISE_PROVIDER_NOT_FOUND: {
+    disposition: "terminal",
+    meaning: "The model API has no such route.",
+    fix: "Use chat/completions, responses, messages, messages/count_tokens or models below the base URL.",
+  },
   MORTISE_PROVIDER_TOO_LARGE: {
     disposition: "terminal",
     meaning: "A model request is larger than the body limit.",

@@ -123,6 +123,9 @@ describe("what a trial counts as", () => {
     expect(terminationWithSeal(COMPLETED, seal({ budgetReached: "wall_clock" }))).toBe(
       TerminationReason.AGENT_TIMEOUT,
     );
+    expect(terminationWithSeal(COMPLETED, seal({ budgetReached: "turns_without_call" }))).toBe(
+      TerminationReason.TURN_LIMIT,
+    );
     expect(terminationWithSeal(AGENT_CRASH, seal({ failure: "MORTISE_PROVIDER_ENGINE" }))).toBe(
       TerminationReason.ENGINE_FAILURE,
     );

@@ -95,6 +95,18 @@ export const SiteConfig = z.strictObject({
         .describe("Worker threads that sample with the embedded engine."),
       maxBatch: z.int().min(1).max(1024).default(64).describe("Turns decoded together by one worker."),
       cacheTokens: z.int().min(1024).default(65_536).describe("Tokens of KV cache kept by one worker."),
+      spoolTurns: z
+        .int()
+        .min(1)
+        .default(4096)
+        .describe(
+          "Sampled turns that may wait for NATS; at this many new model calls are told to come again.",
+        ),
+      spoolBytes: z
+        .int()
+        .min(1_048_576)
+        .default(268_435_456)
+        .describe("Bytes of sampled turns that may wait for NATS, as spoolTurns."),
     })
     .prefault({}),
   sandbox: z

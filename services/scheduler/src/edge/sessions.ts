@@ -45,8 +45,9 @@ export class Sessions {
             turns: rollout.maxTurns,
             promptTokens: BigInt(rollout.maxPromptTokens),
             responseTokens: BigInt(rollout.maxResponseTokens),
-            // The session opens before its sandbox is prepared and may wait in the warm pool.
-            wallClockMs: rollout.setupTimeoutMs + rollout.warmTimeoutMs + rollout.agentTimeoutMs,
+            // Counted from the agent's first call: preparing the sandbox and waiting for a slot are not its time.
+            wallClockMs: rollout.agentTimeoutMs,
+            turnsWithoutCall: rollout.maxTurnsWithoutCall,
           },
         },
         { deadlineMs: CALL_MS, signal: this.#options.signal },

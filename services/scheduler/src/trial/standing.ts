@@ -67,13 +67,14 @@ export function terminationWithSeal(termination: TerminationReason, seal: Sessio
   }
   if (termination !== TerminationReason.COMPLETED && termination !== TerminationReason.AGENT_CRASH)
     return termination;
-  return budgetTermination(seal.budgetReached) ?? termination;
+  return BUDGET_TERMINATIONS[seal.budgetReached] ?? termination;
 }
 
-function budgetTermination(budget: string): TerminationReason | undefined {
-  if (budget === "") return undefined;
-  // Names of session budgets: turns, prompt_tokens, response_tokens, wall_clock.
-  if (/turn/i.test(budget)) return TerminationReason.TURN_LIMIT;
-  if (/token/i.test(budget)) return TerminationReason.TOKEN_LIMIT;
-  return TerminationReason.AGENT_TIMEOUT;
-}
+/** What each budget of a session, as the proxy names it in the seal, ends a trial with. */
+const BUDGET_TERMINATIONS: Readonly<Record<string, TerminationReason>> = {
+  turns: TerminationReason.TURN_LIMIT,
+  turns_without_call: TerminationReason.TURN_LIMIT,
+  prompt_tokens: TerminationReason.TOKEN_LIMIT,
+  response_tokens: TerminationReason.TOKEN_LIMIT,
+  wall_clock: TerminationReason.AGENT_TIMEOUT,
+};
