@@ -4,4 +4,5 @@
  */
 export * from "./chat/dialect.js";
 export * from "./messages/dialect.js";
+export * from "./responses/dialect.js";
 export * from "./types.js";

@@ -1,0 +1,134 @@
+/**
+ * Owns the tools of a Responses request and the two names a tool has: the flat one the policy sees, and the
+ * one on the wire, with a namespace or as a custom tool. Calls in the history are named by the same rule, so
+ * a history whose tools are gone (a compaction call offers none) still reads the same.
+ */
+import type { ToolSchema } from "@mortise/capture";
+import { array, isObject, type Json, nonEmptyString, object, optionalArray, string } from "../fields.js";
+import type { AuditNote, ToolChoice, ToolTarget } from "../types.js";
+
+/** The argument by which the policy gives a custom tool its raw text. */
+export const CUSTOM_ARGUMENT = "input";
+
+const CUSTOM_PARAMETERS = {
+  type: "object",
+  properties: { [CUSTOM_ARGUMENT]: { type: "string" } },
+  required: [CUSTOM_ARGUMENT],
+  additionalProperties: false,
+};
+
+/** A custom tool's raw text as the arguments of a function. */
+export function customArguments(input: string): string {
+  return JSON.stringify({ [CUSTOM_ARGUMENT]: input });
+}
+
+export interface OfferedTools {
+  readonly schemas: readonly ToolSchema[];
+  readonly targets: ReadonlyMap<string, ToolTarget>;
+  /** Types of tools the API's host would have to run. */
+  readonly hosted: readonly string[];
+}
+
+/** @throws MortiseError MORTISE_PROVIDER_BAD_REQUEST naming the field */
+export function readTools(value: unknown): OfferedTools {
+  const reading = new Reading();
+  for (const [at, tool] of optionalArray(value, "tools").entries())
+    reading.tool(tool, `tools[${at}]`, undefined);
+  return reading;
+}
+
+/** The name the policy sees for a name on the wire. */
+export function policyName(
+  wire: { name: string; namespace: string | undefined },
+  targets: OfferedTools["targets"],
+): string {
+  for (const [policy, target] of targets)
+    if (target.name === wire.name && target.namespace === wire.namespace) return policy;
+  return flatName(wire.name, wire.namespace);
+}
+
+/** @throws MortiseError MORTISE_PROVIDER_BAD_REQUEST naming the field */
+export function readToolChoice(value: unknown, tools: OfferedTools, audit: AuditNote[]): ToolChoice {
+  if (value === undefined || value === null || value === "auto") return { mode: "auto" };
+  if (value === "none" || value === "required") return { mode: value };
+  const choice = object(value, "tool_choice");
+  const type = string(choice.type, "tool_choice.type");
+  if (type === "function" || type === "custom") {
+    const name = nonEmptyString(choice.name, "tool_choice.name");
+    return { mode: "tool", name: policyName({ name, namespace: namespaceOf(choice) }, tools.targets) };
+  }
+  // A subset of the tools, or a hosted one, is not something the policy can be held to.
+  audit.push({ what: "tool-choice-widened", field: "tool_choice" });
+  return { mode: type === "allowed_tools" && choice.mode === "required" ? "required" : "auto" };
+}
+
+export function namespaceOf(item: Json): string | undefined {
+  return typeof item.namespace === "string" && item.namespace !== "" ? item.namespace : undefined;
+}
+
+function flatName(name: string, namespace: string | undefined): string {
+  return namespace === undefined ? name : `${namespace}__${name}`;
+}
+
+class Reading implements OfferedTools {
+  readonly schemas: ToolSchema[] = [];
+  readonly targets = new Map<string, ToolTarget>();
+  readonly hosted: string[] = [];
+  private readonly names = new Set<string>();
+
+  tool(value: unknown, field: string, namespace: string | undefined): void {
+    const tool = object(value, field);
+    const type = nonEmptyString(tool.type, `${field}.type`);
+    if (type === "namespace" && namespace === undefined) this.namespace(tool, field);
+    else if (type === "function" || type === "custom") this.own(tool, field, namespace);
+    else this.hosted.push(type);
+  }
+
+  private own(tool: Json, field: string, namespace: string | undefined): void {
+    const wire = nonEmptyString(tool.name, `${field}.name`);
+    const isCustom = tool.type === "custom";
+    const name = this.unique(flatName(wire, namespace));
+    if (isCustom || name !== wire) this.targets.set(name, { name: wire, namespace, isCustom });
+    this.schemas.push({
+      name,
+      description: isCustom ? customDescription(tool) : text(tool.description),
+      parameters: isCustom ? CUSTOM_PARAMETERS : (tool.parameters ?? null),
+    });
+  }
+
+  /** What a namespace says of itself stands before its first tool: the policy sees one flat list. */
+  private namespace(tool: Json, field: string): void {
+    const name = nonEmptyString(tool.name, `${field}.name`);
+    const first = this.schemas.length;
+    for (const [at, member] of array(tool.tools, `${field}.tools`).entries())
+      this.tool(member, `${field}.tools[${at}]`, name);
+    const about = text(tool.description);
+    const opening = this.schemas[first];
+    if (opening && about !== "")
+      this.schemas[first] = { ...opening, description: joined(about, opening.description) };
+  }
+
+  private unique(name: string): string {
+    let free = name;
+    for (let n = 2; this.names.has(free); n++) free = `${name}_${n}`;
+    this.names.add(free);
+    return free;
+  }
+}
+
+/** The grammar of a custom tool's text is all that says how it is written, so the policy is shown it. */
+function customDescription(tool: Json): string {
+  const format = isObject(tool.format) ? tool.format : {};
+  const grammar = isObject(format.grammar) ? format.grammar : format;
+  const definition = text(grammar.definition);
+  const rule = definition === "" ? "" : `Grammar of \`${CUSTOM_ARGUMENT}\`:\n${definition}`;
+  return joined(text(tool.description), rule);
+}
+
+function joined(...texts: readonly string[]): string {
+  return texts.filter((one) => one !== "").join("\n\n");
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
