@@ -23,6 +23,8 @@ export type ReplyPart =
 /** Known when a reply ends. Counts are tokens. */
 export interface ReplyEnd {
   readonly finish: FinishReason;
+  /** The request's own stop sequence that ended the reply; absent when none did. */
+  readonly stopSequence?: string;
   /** Whole context, cached or not: harnesses compact by it. */
   readonly promptTokens: number;
   /** Of `promptTokens`, those whose ids were kept from an earlier turn. */

@@ -165,6 +165,6 @@ function tooLong(tokens: number, limit: number): MortiseError {
     code: "MORTISE_PROVIDER_CONTEXT_LENGTH",
     // Harnesses recognise an overflow by these words and compact their history.
     message: `This model's maximum context length is ${limit} tokens. However, your messages resulted in ${tokens} tokens. Please reduce the length of the messages.`,
-    detail: { field: "messages" },
+    detail: { field: "messages", tokens, limit },
   });
 }
