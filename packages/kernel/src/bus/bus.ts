@@ -90,6 +90,7 @@ export class Bus {
       bytes: toBinary(schema, complete as MessageShape<D>),
       messageId: options.dedupeId,
       expectLastSubjectSequence: options.expectLastSubjectSequence,
+      patienceMs: options.patienceMs,
       headers: { [TYPE_HEADER]: schema.typeName },
     });
   }

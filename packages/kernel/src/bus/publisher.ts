@@ -12,7 +12,7 @@ import type { Published } from "./types.js";
 
 /** Answers take well under a millisecond; the rest is an election or a restart, and the retry handles those. */
 const ACK_TIMEOUT_MS = 3_000;
-/** Longest outage a publish rides out before its caller is told. */
+/** Longest outage a publish rides out before its caller is told, unless the caller says otherwise. */
 const PATIENCE_MS = 60_000;
 
 /** No message has this id: every id of ours names what it belongs to. */
@@ -24,6 +24,7 @@ export interface RawPublish {
   readonly messageId: string;
   readonly expectLastSubjectSequence?: number | undefined;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly patienceMs?: number | undefined;
 }
 
 export class Publisher {
@@ -37,10 +38,12 @@ export class Publisher {
 
   /**
    * Resolves when the stream has stored the message. Throws MORTISE_TRANSPORT_FULL,
-   * MORTISE_TRANSPORT_SEQUENCE_CONFLICT, MORTISE_TRANSPORT_DENIED, or MORTISE_TRANSPORT_UNAVAILABLE after a minute.
+   * MORTISE_TRANSPORT_SEQUENCE_CONFLICT, MORTISE_TRANSPORT_DENIED, or MORTISE_TRANSPORT_UNAVAILABLE when its
+   * patience is over.
    */
   async publish(message: RawPublish): Promise<Published> {
     const startedAt = performance.now();
+    const patienceMs = message.patienceMs ?? PATIENCE_MS;
     const options = {
       msgID: message.messageId,
       timeout: ACK_TIMEOUT_MS,
@@ -58,7 +61,7 @@ export class Publisher {
         attempts: Infinity,
         baseMs: 50,
         maxMs: 2_000,
-        isRetryable: (error) => isTransient(error) && performance.now() - startedAt < PATIENCE_MS,
+        isRetryable: (error) => isTransient(error) && performance.now() - startedAt < patienceMs,
       });
       return { sequence: ack.seq, duplicate: ack.duplicate };
     } catch (error) {

@@ -39,6 +39,8 @@ export interface PublishOptions<D extends DescMessage> {
   readonly dedupeId: string;
   /** Sequence of the last message on this subject as the writer knows it; 0 for none. */
   readonly expectLastSubjectSequence?: number;
+  /** Longest outage to ride out before the caller is told, milliseconds; a minute unless given. */
+  readonly patienceMs?: number;
 }
 
 export interface Published {
