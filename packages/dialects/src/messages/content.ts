@@ -3,10 +3,10 @@
  * whose message the content is in (see history.ts).
  */
 import { normaliseText } from "@mortise/capture";
-import { bad, isObject, type Json, readArray, readObject } from "./fields.js";
-import { type Audit, placeholder } from "./placeholders.js";
+import { isObject, type Json, object, optionalArray, string } from "../fields.js";
+import { type Audit, placeholder } from "./audit.js";
 
-/** A content block with the name of its place. */
+/** A content block and the name of its place. */
 export interface Block {
   readonly type: string;
   readonly block: Json;
@@ -15,18 +15,17 @@ export interface Block {
 
 /** Blocks of a content; a string is one text block, absent content none. */
 export function readBlocks(content: unknown, field: string): Block[] {
-  if (typeof content === "string") return [{ type: "text", block: { type: "text", text: content }, field }];
-  return readArray(content, field).map((value, at) => {
+  if (typeof content === "string") return [{ type: "text", block: { text: content }, field }];
+  return optionalArray(content, field).map((value, at) => {
     const place = `${field}[${at}]`;
-    const block = readObject(value, place);
-    if (typeof block.type !== "string") throw bad(`${place}.type`, "is not a string");
-    return { type: block.type, block, field: place };
+    const block = object(value, place);
+    return { type: string(block.type, `${place}.type`), block, field: place };
   });
 }
 
 /** Text of one block as the policy sees it. */
 export function shownText({ type, block, field }: Block, audit: Audit): string {
-  if (type === "text") return readText(block, field);
+  if (type === "text") return string(block.text, `${field}.text`);
   if (type === "document") return documentText(block, field, audit) ?? placeholder(block, field, audit);
   if (type === "search_result") return nestedText(block.content, `${field}.content`, audit);
   return placeholder(block, field, audit);
@@ -45,11 +44,6 @@ export function nestedText(content: unknown, field: string, audit: Audit): strin
   return readBlocks(content, field)
     .map((one) => shownText(one, audit))
     .join("");
-}
-
-export function readText(block: Json, field: string): string {
-  if (typeof block.text === "string") return block.text;
-  throw bad(`${field}.text`, "is not a string");
 }
 
 /** Text of a document that has any: plain text, or blocks of its own. */

@@ -3,14 +3,15 @@
  * the results of tools become `tool` messages and the text around them `user` messages. System messages stay
  * where they are; where a template may have them is the renderer's policy.
  *
- * Consecutive messages of one role are one message, joined by a newline: templates that alternate roles accept
- * no two, and Claude Code itself puts a newline between texts it joins. System messages are not joined, as the
- * policy for late ones needs to see each in its place.
+ * Consecutive messages of one role become one, since templates may demand that roles alternate. Users' texts are
+ * joined by a newline, which is what Claude Code puts between texts it joins; an assistant's by nothing, so that
+ * a reply sent back in pieces is again the text it was. System messages stay apart: the policy for late ones
+ * needs to see each in its place.
  */
 import type { Message, ToolCall } from "@mortise/capture";
-import { type Block, nestedText, promptText, readBlocks, readText } from "./content.js";
-import { bad, isObject, readArray, readName, readObject } from "./fields.js";
-import type { Audit } from "./placeholders.js";
+import { bad, isObject, nonEmptyString, object, optionalArray, string, textOf } from "../fields.js";
+import type { Audit } from "./audit.js";
+import { type Block, nestedText, promptText, readBlocks } from "./content.js";
 
 type Assistant = Extract<Message, { role: "assistant" }>;
 
@@ -25,7 +26,7 @@ export function readSystem(value: unknown, audit: Audit): Message[] {
 
 /** @throws MortiseError MORTISE_PROVIDER_BAD_REQUEST naming the field */
 export function readHistory(value: unknown, audit: Audit): Message[] {
-  const given = readArray(value, "messages");
+  const given = optionalArray(value, "messages");
   if (given.length === 0) throw bad("messages", "is empty");
   const messages: Message[] = [];
   for (const [at, one] of given.entries())
@@ -34,7 +35,7 @@ export function readHistory(value: unknown, audit: Audit): Message[] {
 }
 
 function readMessage(value: unknown, field: string, audit: Audit): Message[] {
-  const { role, content } = readObject(value, field);
+  const { role, content } = object(value, field);
   const place = `${field}.content`;
   switch (role) {
     case "system":
@@ -44,7 +45,7 @@ function readMessage(value: unknown, field: string, audit: Audit): Message[] {
     case "assistant":
       return [assistantMessage(readBlocks(content, place), audit)];
     default:
-      throw bad(`${field}.role`, `is ${JSON.stringify(role) ?? "missing"}; it is user, assistant or system`);
+      throw bad(`${field}.role`, "is not user, assistant or system");
   }
 }
 
@@ -76,7 +77,7 @@ function userMessages(blocks: readonly Block[], audit: Audit): Message[] {
 }
 
 function toolResult({ block, field }: Block, audit: Audit): Message {
-  const toolCallId = readName(block.tool_use_id, `${field}.tool_use_id`);
+  const toolCallId = nonEmptyString(block.tool_use_id, `${field}.tool_use_id`);
   const text = nestedText(block.content, `${field}.content`, audit);
   if (block.is_error !== true || text !== "") return { role: "tool", text, toolCallId };
   audit.note("failure-worded", field);
@@ -92,7 +93,7 @@ function assistantMessage(blocks: readonly Block[], audit: Audit): Assistant {
     const { type, block, field } = one;
     switch (type) {
       case "text":
-        text += readText(block, field);
+        text += string(block.text, `${field}.text`);
         break;
       case "thinking":
         // Its signature only names the turn; calls and text identify it as well, so it is neither read nor missed.
@@ -115,15 +116,14 @@ function assistantMessage(blocks: readonly Block[], audit: Audit): Assistant {
 
 function toolCall({ block, field }: Block, audit: Audit): ToolCall {
   return {
-    id: readName(block.id, `${field}.id`),
-    name: readName(block.name, `${field}.name`),
+    id: nonEmptyString(block.id, `${field}.id`),
+    name: nonEmptyString(block.name, `${field}.name`),
     arguments: argumentText(block.input, `${field}.input`, audit),
   };
 }
 
 /** The protocol has objects where the policy writes text; text that did not parse comes back wrapped. */
 function argumentText(input: unknown, field: string, audit: Audit): string {
-  if (typeof input === "string") return input;
   if (isObject(input) && isObject(input.__unparsedToolInput)) {
     const { raw } = input.__unparsedToolInput;
     if (typeof raw === "string") {
@@ -131,24 +131,24 @@ function argumentText(input: unknown, field: string, audit: Audit): string {
       return raw;
     }
   }
-  return JSON.stringify(input ?? {});
+  return textOf(input, field);
 }
 
 function join(messages: Message[], next: Message): void {
   const last = messages.at(-1);
   if (last?.role === "user" && next.role === "user")
-    messages[messages.length - 1] = { role: "user", text: seam(last.text, next.text) };
+    messages[messages.length - 1] = { role: "user", text: joinTexts(last.text, next.text) };
   else if (last?.role === "assistant" && next.role === "assistant")
     messages[messages.length - 1] = {
       role: "assistant",
-      text: seam(last.text, next.text),
-      reasoning: seam(last.reasoning, next.reasoning),
+      text: last.text + next.text,
+      reasoning: last.reasoning + next.reasoning,
       toolCalls: [...last.toolCalls, ...next.toolCalls],
     };
   else messages.push(next);
 }
 
-function seam(before: string, after: string): string {
+function joinTexts(before: string, after: string): string {
   if (before === "" || after === "" || before.endsWith("\n")) return before + after;
   return `${before}\n${after}`;
 }

@@ -3,9 +3,9 @@
  * could be shown: they are named, not offered. A deferred tool is offered once a tool reference names it.
  */
 import type { ToolSchema } from "@mortise/capture";
+import { bad, isObject, type Json, nonEmptyString, object, optionalArray, string } from "../fields.js";
 import type { ToolChoice } from "../types.js";
-import { bad, isObject, type Json, readArray, readName, readObject } from "./fields.js";
-import type { Audit } from "./placeholders.js";
+import type { Audit } from "./audit.js";
 
 export interface OfferedTools {
   readonly tools: readonly ToolSchema[];
@@ -18,11 +18,10 @@ export function readTools(request: Json, audit: Audit): OfferedTools {
   const tools: ToolSchema[] = [];
   const hostedTools: string[] = [];
   const referenced = referencedTools(request.messages);
-  for (const [at, value] of readArray(request.tools, "tools").entries()) {
+  for (const [at, value] of optionalArray(request.tools, "tools").entries()) {
     const field = `tools[${at}]`;
-    const tool = readObject(value, field);
-    const type = tool.type ?? "custom";
-    if (typeof type !== "string") throw bad(`${field}.type`, "is not a string");
+    const tool = object(value, field);
+    const type = string(tool.type ?? "custom", `${field}.type`);
     if (type !== "custom") {
       hostedTools.push(type);
       audit.note("hosted-tool-ignored", field);
@@ -38,7 +37,7 @@ export function readTools(request: Json, audit: Audit): OfferedTools {
 /** Whether calls may be parallel is the policy's own choice; a wish against it is noted. */
 export function readToolChoice(value: unknown, audit: Audit): ToolChoice {
   if (value === undefined || value === null) return { mode: "auto" };
-  const choice = readObject(value, "tool_choice");
+  const choice = object(value, "tool_choice");
   if (choice.disable_parallel_tool_use === true)
     audit.note("parallel-limit-ignored", "tool_choice.disable_parallel_tool_use");
   switch (choice.type) {
@@ -48,7 +47,7 @@ export function readToolChoice(value: unknown, audit: Audit): ToolChoice {
     case "any":
       return { mode: "required" };
     case "tool":
-      return { mode: "tool", name: readName(choice.name, "tool_choice.name") };
+      return { mode: "tool", name: nonEmptyString(choice.name, "tool_choice.name") };
     default:
       throw bad("tool_choice.type", "is not auto, any, tool or none");
   }
@@ -58,7 +57,7 @@ function readTool(tool: Json, field: string): ToolSchema {
   const schema = tool.input_schema ?? null;
   if (schema !== null && !isObject(schema)) throw bad(`${field}.input_schema`, "is not an object");
   return {
-    name: readName(tool.name, `${field}.name`),
+    name: nonEmptyString(tool.name, `${field}.name`),
     description: typeof tool.description === "string" ? tool.description : "",
     parameters: schema,
   };
