@@ -8,11 +8,40 @@ function* fields(schema, prefix = "") {
     const path = `${prefix}${name}`;
     const inherited = schema.default?.[name];
     const field = inherited === undefined ? own : { ...own, default: inherited };
+    const options = field.oneOf?.filter((option) => option.properties?.kind !== undefined);
+    if (options?.length > 0) {
+      yield* kindFields(options, path, field.default);
+      continue;
+    }
     yield [path, field, required.has(name)];
     yield* fields(field, `${path}.`);
   }
   if (typeof schema.additionalProperties === "object")
     yield* fields(schema.additionalProperties, `${prefix}<name>.`);
+}
+
+/** A section with a `kind`: each field once, with the kinds that have it. */
+function* kindFields(options, path, fallback) {
+  const kinds = options.map((option) => option.properties.kind);
+  const meaning = kinds.map((kind) => `${code(kind.const)}: ${kind.description ?? ""}`).join(" ");
+  yield [
+    `${path}.kind`,
+    { enum: kinds.map((kind) => kind.const), default: fallback?.kind, description: meaning },
+    true,
+  ];
+  const names = new Set(options.flatMap((option) => Object.keys(option.properties)));
+  names.delete("kind");
+  for (const name of names) {
+    const having = options.filter((option) => option.properties[name] !== undefined);
+    const isRequired = having.every((option) => option.required?.includes(name));
+    const meanings = Map.groupBy(having, (option) => option.properties[name].description);
+    const description = [...meanings]
+      .map(
+        ([text, those]) => `${those.map((option) => code(option.properties.kind.const)).join(", ")}: ${text}`,
+      )
+      .join(" ");
+    yield [`${path}.${name}`, { ...having[0].properties[name], description }, isRequired];
+  }
 }
 
 function typeOf(field) {

@@ -2,6 +2,7 @@
  * Owns the contracts of the system: generated messages and services, subjects, what the bus stores, who may
  * use it, configuration schemas, the error catalogue. No I/O; imported by every other package.
  */
+export * from "./config/engine.js";
 export * from "./config/run.js";
 export * from "./config/run-record.js";
 export * from "./config/site.js";

@@ -3,6 +3,7 @@
  * Does not own deployment facts (see site.ts). Unknown keys are refused.
  */
 import { z } from "zod";
+import { EngineConfig } from "./engine.js";
 
 const id = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
 const probability = z.number().min(0).max(1);
@@ -35,6 +36,7 @@ export const RunConfig = z.strictObject({
     backend: z.enum(["auto", "embedded", "tfjs"]).default("auto").describe("Implementation that trains."),
     name: z.string().default("policy").describe("Model name harnesses are told."),
   }),
+  engine: EngineConfig.prefault({ kind: "embedded" }),
   tasks: z
     .strictObject({
       train: z.string().default("train").describe("Split of the task index that is trained on."),
