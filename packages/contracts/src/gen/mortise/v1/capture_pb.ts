@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file mortise/v1/capture.proto.
  */
 export const file_mortise_v1_capture: GenFile = /*@__PURE__*/
-  fileDesc("Chhtb3J0aXNlL3YxL2NhcHR1cmUucHJvdG8SCm1vcnRpc2UudjEiUgoEU3BhbhINCgVzdGFydBgBIAEoDRIOCgZsZW5ndGgYAiABKA0SFgoOcG9saWN5X3ZlcnNpb24YAyABKAQSEwoLc3RhbGVfY2FjaGUYBCABKAgiPgoPU2FtcGxlZFRvb2xDYWxsEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSEQoJdG9rZW5fZW5kGAMgASgNIpgBCghTYW1wbGluZxIYCgt0ZW1wZXJhdHVyZRgBIAEoAUgAiAEBEhIKBXRvcF9wGAIgASgBSAGIAQESEgoFdG9wX2sYAyABKAVIAogBARIXCgptYXhfdG9rZW5zGAQgASgNSAOIAQFCDgoMX3RlbXBlcmF0dXJlQggKBl90b3BfcEIICgZfdG9wX2tCDQoLX21heF90b2tlbnMikQYKBFR1cm4SCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEg8KB3Nlc3Npb24YAyABKAkSDgoGdGhyZWFkGAQgASgJEgwKBHR1cm4YBSABKAkSDQoFaW5kZXgYBiABKA0SDgoGcGFyZW50GAcgASgJEioKCHJlbGF0aW9uGAggASgOMhgubW9ydGlzZS52MS5UdXJuUmVsYXRpb24SIgoEcm9sZRgJIAEoDjIULm1vcnRpc2UudjEuVHVyblJvbGUSEwoLcm9sZV9yZWFzb24YCiABKAkSFwoPbWVzc2FnZV9kaWdlc3RzGAsgAygMEhQKDHRvb2xzX2RpZ2VzdBgMIAEoDBITCgtib2R5X2RpZ2VzdBgNIAEoDBIVCg1wcmVmaXhfbGVuZ3RoGA4gASgNEhIKCnN1ZmZpeF9pZHMYDyABKAwSEwoLc2FtcGxlZF9pZHMYECABKAwSGQoRbG9nX3Byb2JhYmlsaXRpZXMYESABKAwSHwoFc3BhbnMYEiADKAsyEC5tb3J0aXNlLnYxLlNwYW4SKAoGZmluaXNoGBMgASgOMhgubW9ydGlzZS52MS5GaW5pc2hSZWFzb24SLwoKdG9vbF9jYWxscxgUIAMoCzIbLm1vcnRpc2UudjEuU2FtcGxlZFRvb2xDYWxsEhcKD2J5dGVzX2RlbGl2ZXJlZBgVIAEoBBIwChJyZXF1ZXN0ZWRfc2FtcGxpbmcYFiABKAsyFC5tb3J0aXNlLnYxLlNhbXBsaW5nEi4KEGFwcGxpZWRfc2FtcGxpbmcYFyABKAsyFC5tb3J0aXNlLnYxLlNhbXBsaW5nEhYKDmhpc3RvcnlfcG9saWN5GBggASgJEg8KB2RpYWxlY3QYGSABKAkSDgoGZW5naW5lGBogASgJEhUKDXN0YXJ0ZWRfYXRfbXMYGyABKAQSEwoLZW5kZWRfYXRfbXMYHCABKAQSFgoOcm91dGluZ19vYmplY3QYHSABKAkSEwoLdGV4dF9kaWdlc3QYHiABKAwSEgoKZXZhbHVhdGlvbhgfIAEoCCJsCgpTZWFsZWRUdXJuEgwKBHR1cm4YASABKAkSEAoIc2VxdWVuY2UYAiABKAQSFgoOc2FtcGxlZF90b2tlbnMYAyABKA0SJgoIZGVsaXZlcnkYBCABKA4yFC5tb3J0aXNlLnYxLkRlbGl2ZXJ5IrECCg1TZXNzaW9uU2VhbGVkEgsKA3J1bhgBIAEoCRINCgV0cmlhbBgCIAEoCRIPCgdzZXNzaW9uGAMgASgJEhYKDnNhbXBsZWRfdG9rZW5zGAQgASgEEhUKDWxhc3Rfc2VxdWVuY2UYBSABKAQSJQoFdHVybnMYBiADKAsyFi5tb3J0aXNlLnYxLlNlYWxlZFR1cm4SGwoObG93ZXN0X3ZlcnNpb24YByABKARIAIgBARIcCg9oaWdoZXN0X3ZlcnNpb24YCCABKARIAYgBARIWCg5idWRnZXRfcmVhY2hlZBgJIAEoCRIPCgdmYWlsdXJlGAogASgJEhIKCmV2YWx1YXRpb24YCyABKAhCEQoPX2xvd2VzdF92ZXJzaW9uQhIKEF9oaWdoZXN0X3ZlcnNpb24iaAoNQ2FwdHVyZVJlY29yZBIgCgR0dXJuGAEgASgLMhAubW9ydGlzZS52MS5UdXJuSAASKwoGc2VhbGVkGAIgASgLMhkubW9ydGlzZS52MS5TZXNzaW9uU2VhbGVkSABCCAoGcmVjb3JkKrABCgxUdXJuUmVsYXRpb24SHQoZVFVSTl9SRUxBVElPTl9VTlNQRUNJRklFRBAAEhYKElRVUk5fUkVMQVRJT05fUk9PVBABEhkKFVRVUk5fUkVMQVRJT05fRVhURU5EUxACEhcKE1RVUk5fUkVMQVRJT05fUkVUUlkQAxIYChRUVVJOX1JFTEFUSU9OX0JSQU5DSBAEEhsKF1RVUk5fUkVMQVRJT05fQVVYSUxJQVJZEAUqbgoIVHVyblJvbGUSGQoVVFVSTl9ST0xFX1VOU1BFQ0lGSUVEEAASEwoPVFVSTl9ST0xFX1RSQUlOEAESGgoWVFVSTl9ST0xFX0NPTlRFWFRfT05MWRACEhYKElRVUk5fUk9MRV9FWENMVURFRBADKngKDEZpbmlzaFJlYXNvbhIdChlGSU5JU0hfUkVBU09OX1VOU1BFQ0lGSUVEEAASFgoSRklOSVNIX1JFQVNPTl9TVE9QEAESGAoURklOSVNIX1JFQVNPTl9MRU5HVEgQAhIXChNGSU5JU0hfUkVBU09OX0FCT1JUEAMqbAoIRGVsaXZlcnkSGAoUREVMSVZFUllfVU5TUEVDSUZJRUQQABIWChJERUxJVkVSWV9ERUxJVkVSRUQQARIWChJERUxJVkVSWV9VTkRFQ0lERUQQAhIWChJERUxJVkVSWV9BQkFORE9ORUQQA2IGcHJvdG8z");
+  fileDesc("Chhtb3J0aXNlL3YxL2NhcHR1cmUucHJvdG8SCm1vcnRpc2UudjEiUgoEU3BhbhINCgVzdGFydBgBIAEoDRIOCgZsZW5ndGgYAiABKA0SFgoOcG9saWN5X3ZlcnNpb24YAyABKAQSEwoLc3RhbGVfY2FjaGUYBCABKAgijwEKD1NhbXBsZWRUb29sQ2FsbBIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEhEKCXRva2VuX2VuZBgDIAEoDRIYCgt0b2tlbl9zdGFydBgEIAEoDUgAiAEBEiUKBXRleHRzGAUgAygLMhYubW9ydGlzZS52MS5UZXh0RGlnZXN0Qg4KDF90b2tlbl9zdGFydCIsCgpUZXh0RGlnZXN0Eg4KBmxlbmd0aBgBIAEoDRIOCgZkaWdlc3QYAiABKAwiKAoJQXVkaXROb3RlEgwKBHdoYXQYASABKAkSDQoFZmllbGQYAiABKAkimAEKCFNhbXBsaW5nEhgKC3RlbXBlcmF0dXJlGAEgASgBSACIAQESEgoFdG9wX3AYAiABKAFIAYgBARISCgV0b3BfaxgDIAEoBUgCiAEBEhcKCm1heF90b2tlbnMYBCABKA1IA4gBAUIOCgxfdGVtcGVyYXR1cmVCCAoGX3RvcF9wQggKBl90b3Bfa0INCgtfbWF4X3Rva2VucyLgCAoEVHVybhILCgNydW4YASABKAkSDQoFdHJpYWwYAiABKAkSDwoHc2Vzc2lvbhgDIAEoCRIOCgZ0aHJlYWQYBCABKAkSDAoEdHVybhgFIAEoCRINCgVpbmRleBgGIAEoDRIOCgZwYXJlbnQYByABKAkSKgoIcmVsYXRpb24YCCABKA4yGC5tb3J0aXNlLnYxLlR1cm5SZWxhdGlvbhIiCgRyb2xlGAkgASgOMhQubW9ydGlzZS52MS5UdXJuUm9sZRITCgtyb2xlX3JlYXNvbhgKIAEoCRIXCg9tZXNzYWdlX2RpZ2VzdHMYCyADKAwSFAoMdG9vbHNfZGlnZXN0GAwgASgMEhMKC2JvZHlfZGlnZXN0GA0gASgMEhUKDXByZWZpeF9sZW5ndGgYDiABKA0SEgoKc3VmZml4X2lkcxgPIAEoDBITCgtzYW1wbGVkX2lkcxgQIAEoDBIZChFsb2dfcHJvYmFiaWxpdGllcxgRIAEoDBIfCgVzcGFucxgSIAMoCzIQLm1vcnRpc2UudjEuU3BhbhIoCgZmaW5pc2gYEyABKA4yGC5tb3J0aXNlLnYxLkZpbmlzaFJlYXNvbhIvCgp0b29sX2NhbGxzGBQgAygLMhsubW9ydGlzZS52MS5TYW1wbGVkVG9vbENhbGwSFwoPYnl0ZXNfZGVsaXZlcmVkGBUgASgEEjAKEnJlcXVlc3RlZF9zYW1wbGluZxgWIAEoCzIULm1vcnRpc2UudjEuU2FtcGxpbmcSLgoQYXBwbGllZF9zYW1wbGluZxgXIAEoCzIULm1vcnRpc2UudjEuU2FtcGxpbmcSFgoOaGlzdG9yeV9wb2xpY3kYGCABKAkSDwoHZGlhbGVjdBgZIAEoCRIOCgZlbmdpbmUYGiABKAkSFQoNc3RhcnRlZF9hdF9tcxgbIAEoBBITCgtlbmRlZF9hdF9tcxgcIAEoBBIWCg5yb3V0aW5nX29iamVjdBgdIAEoCRITCgt0ZXh0X2RpZ2VzdBgeIAEoDBISCgpldmFsdWF0aW9uGB8gASgIEg8KB2hhcm5lc3MYICABKAkSDQoFYWdlbnQYISABKAkSFwoPaGFybmVzc19zZXNzaW9uGCIgASgJEg4KBndpbmRvdxgjIAEoCRINCgVtb2RlbBgkIAEoCRIPCgdwdXJwb3NlGCUgASgJEhIKCnNwYXduZWRfYnkYJiABKAkSEAoIcmV0cnlfb2YYJyABKAkSDwoHZm9sbG93cxgoIAEoCRIVCg1rZXB0X21lc3NhZ2VzGCkgASgNEhYKDmhpc3RvcnlfZGlnZXN0GCogASgMEi4KDmxhc3RfdXNlcl90ZXh0GCsgASgLMhYubW9ydGlzZS52MS5UZXh0RGlnZXN0EhkKEWxhc3RfdXNlcl9tZXNzYWdlGCwgASgNEg0KBWZsYWdzGC0gAygJEiQKBWF1ZGl0GC4gAygLMhUubW9ydGlzZS52MS5BdWRpdE5vdGUibAoKU2VhbGVkVHVybhIMCgR0dXJuGAEgASgJEhAKCHNlcXVlbmNlGAIgASgEEhYKDnNhbXBsZWRfdG9rZW5zGAMgASgNEiYKCGRlbGl2ZXJ5GAQgASgOMhQubW9ydGlzZS52MS5EZWxpdmVyeSKxAgoNU2Vzc2lvblNlYWxlZBILCgNydW4YASABKAkSDQoFdHJpYWwYAiABKAkSDwoHc2Vzc2lvbhgDIAEoCRIWCg5zYW1wbGVkX3Rva2VucxgEIAEoBBIVCg1sYXN0X3NlcXVlbmNlGAUgASgEEiUKBXR1cm5zGAYgAygLMhYubW9ydGlzZS52MS5TZWFsZWRUdXJuEhsKDmxvd2VzdF92ZXJzaW9uGAcgASgESACIAQESHAoPaGlnaGVzdF92ZXJzaW9uGAggASgESAGIAQESFgoOYnVkZ2V0X3JlYWNoZWQYCSABKAkSDwoHZmFpbHVyZRgKIAEoCRISCgpldmFsdWF0aW9uGAsgASgIQhEKD19sb3dlc3RfdmVyc2lvbkISChBfaGlnaGVzdF92ZXJzaW9uImgKDUNhcHR1cmVSZWNvcmQSIAoEdHVybhgBIAEoCzIQLm1vcnRpc2UudjEuVHVybkgAEisKBnNlYWxlZBgCIAEoCzIZLm1vcnRpc2UudjEuU2Vzc2lvblNlYWxlZEgAQggKBnJlY29yZCqwAQoMVHVyblJlbGF0aW9uEh0KGVRVUk5fUkVMQVRJT05fVU5TUEVDSUZJRUQQABIWChJUVVJOX1JFTEFUSU9OX1JPT1QQARIZChVUVVJOX1JFTEFUSU9OX0VYVEVORFMQAhIXChNUVVJOX1JFTEFUSU9OX1JFVFJZEAMSGAoUVFVSTl9SRUxBVElPTl9CUkFOQ0gQBBIbChdUVVJOX1JFTEFUSU9OX0FVWElMSUFSWRAFKm4KCFR1cm5Sb2xlEhkKFVRVUk5fUk9MRV9VTlNQRUNJRklFRBAAEhMKD1RVUk5fUk9MRV9UUkFJThABEhoKFlRVUk5fUk9MRV9DT05URVhUX09OTFkQAhIWChJUVVJOX1JPTEVfRVhDTFVERUQQAyp4CgxGaW5pc2hSZWFzb24SHQoZRklOSVNIX1JFQVNPTl9VTlNQRUNJRklFRBAAEhYKEkZJTklTSF9SRUFTT05fU1RPUBABEhgKFEZJTklTSF9SRUFTT05fTEVOR1RIEAISFwoTRklOSVNIX1JFQVNPTl9BQk9SVBADKmwKCERlbGl2ZXJ5EhgKFERFTElWRVJZX1VOU1BFQ0lGSUVEEAASFgoSREVMSVZFUllfREVMSVZFUkVEEAESFgoSREVMSVZFUllfVU5ERUNJREVEEAISFgoSREVMSVZFUllfQUJBTkRPTkVEEANiBnByb3RvMw");
 
 /**
  * A run of sampled tokens that one policy version produced (C9).
@@ -70,6 +70,20 @@ export type SampledToolCall = Message<"mortise.v1.SampledToolCall"> & {
    * @generated from field: uint32 token_end = 3;
    */
   tokenEnd: number;
+
+  /**
+   * Number of sampled ids before the call's first token; absent when the parser did not say.
+   *
+   * @generated from field: optional uint32 token_start = 4;
+   */
+  tokenStart?: number | undefined;
+
+  /**
+   * Text values among the call's arguments: a sub-agent is recognised by the prompt it was given.
+   *
+   * @generated from field: repeated mortise.v1.TextDigest texts = 5;
+   */
+  texts: TextDigest[];
 };
 
 /**
@@ -78,6 +92,62 @@ export type SampledToolCall = Message<"mortise.v1.SampledToolCall"> & {
  */
 export const SampledToolCallSchema: GenMessage<SampledToolCall> = /*@__PURE__*/
   messageDesc(file_mortise_v1_capture, 1);
+
+/**
+ * Recognises a text, also as the beginning or end of a longer one.
+ *
+ * @generated from message mortise.v1.TextDigest
+ */
+export type TextDigest = Message<"mortise.v1.TextDigest"> & {
+  /**
+   * UTF-16 code units.
+   *
+   * @generated from field: uint32 length = 1;
+   */
+  length: number;
+
+  /**
+   * First 16 bytes of the text's SHA-256.
+   *
+   * @generated from field: bytes digest = 2;
+   */
+  digest: Uint8Array;
+};
+
+/**
+ * Describes the message mortise.v1.TextDigest.
+ * Use `create(TextDigestSchema)` to create a new message.
+ */
+export const TextDigestSchema: GenMessage<TextDigest> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_capture, 2);
+
+/**
+ * Something a request held that did not reach the policy, or was not compared, as it was.
+ *
+ * @generated from message mortise.v1.AuditNote
+ */
+export type AuditNote = Message<"mortise.v1.AuditNote"> & {
+  /**
+   * What was done, kebab-case.
+   *
+   * @generated from field: string what = 1;
+   */
+  what: string;
+
+  /**
+   * Where, as the dialect names it.
+   *
+   * @generated from field: string field = 2;
+   */
+  field: string;
+};
+
+/**
+ * Describes the message mortise.v1.AuditNote.
+ * Use `create(AuditNoteSchema)` to create a new message.
+ */
+export const AuditNoteSchema: GenMessage<AuditNote> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_capture, 3);
 
 /**
  * Sampling parameters; absent fields were not given.
@@ -111,7 +181,7 @@ export type Sampling = Message<"mortise.v1.Sampling"> & {
  * Use `create(SamplingSchema)` to create a new message.
  */
 export const SamplingSchema: GenMessage<Sampling> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_capture, 2);
+  messageDesc(file_mortise_v1_capture, 4);
 
 /**
  * One model call that produced tokens. Immutable.
@@ -174,7 +244,7 @@ export type Turn = Message<"mortise.v1.Turn"> & {
   roleReason: string;
 
   /**
-   * One SHA-256 per normalised message of the request, in order (C4).
+   * One SHA-256 per normalised message of the request behind kept_messages, in order (C4).
    *
    * @generated from field: repeated bytes message_digests = 11;
    */
@@ -303,6 +373,104 @@ export type Turn = Message<"mortise.v1.Turn"> & {
    * @generated from field: bool evaluation = 31;
    */
   evaluation: boolean;
+
+  /**
+   * Harness as its signals name it; "generic" when none is recognised.
+   *
+   * @generated from field: string harness = 32;
+   */
+  harness: string;
+
+  /**
+   * The harness's own ids: of the agent (empty for its main one, or where it does not say), of its session, and
+   * of the stretch of history between two compactions.
+   *
+   * @generated from field: string agent = 33;
+   */
+  agent: string;
+
+  /**
+   * @generated from field: string harness_session = 34;
+   */
+  harnessSession: string;
+
+  /**
+   * @generated from field: string window = 35;
+   */
+  window: string;
+
+  /**
+   * Model alias the harness asked for.
+   *
+   * @generated from field: string model = 36;
+   */
+  model: string;
+
+  /**
+   * What the call was for: "agent", "compaction", "title" or "helper".
+   *
+   * @generated from field: string purpose = 37;
+   */
+  purpose: string;
+
+  /**
+   * Turn whose reply started the sub-agent; in the first turn of its thread.
+   *
+   * @generated from field: string spawned_by = 38;
+   */
+  spawnedBy: string;
+
+  /**
+   * First captured turn that was asked with the same body; only when relation is retry.
+   *
+   * @generated from field: string retry_of = 39;
+   */
+  retryOf: string;
+
+  /**
+   * Turn whose reply the request's history repeats, also where none of its ids could be kept.
+   *
+   * @generated from field: string follows = 40;
+   */
+  follows: string;
+
+  /**
+   * Leading messages taken over from the parent, its reply included; message_digests holds those behind them.
+   *
+   * @generated from field: uint32 kept_messages = 41;
+   */
+  keptMessages: number;
+
+  /**
+   * Digest of the whole normalised history, by which a longer one is recognised.
+   *
+   * @generated from field: bytes history_digest = 42;
+   */
+  historyDigest: Uint8Array;
+
+  /**
+   * The request's last text of a user, with its place among the messages.
+   *
+   * @generated from field: mortise.v1.TextDigest last_user_text = 43;
+   */
+  lastUserText?: TextDigest | undefined;
+
+  /**
+   * @generated from field: uint32 last_user_message = 44;
+   */
+  lastUserMessage: number;
+
+  /**
+   * Facts about the alignment that someone who reads the record should know.
+   *
+   * @generated from field: repeated string flags = 45;
+   */
+  flags: string[];
+
+  /**
+   * @generated from field: repeated mortise.v1.AuditNote audit = 46;
+   */
+  audit: AuditNote[];
 };
 
 /**
@@ -310,7 +478,7 @@ export type Turn = Message<"mortise.v1.Turn"> & {
  * Use `create(TurnSchema)` to create a new message.
  */
 export const TurnSchema: GenMessage<Turn> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_capture, 3);
+  messageDesc(file_mortise_v1_capture, 5);
 
 /**
  * @generated from message mortise.v1.SealedTurn
@@ -344,7 +512,7 @@ export type SealedTurn = Message<"mortise.v1.SealedTurn"> & {
  * Use `create(SealedTurnSchema)` to create a new message.
  */
 export const SealedTurnSchema: GenMessage<SealedTurn> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_capture, 4);
+  messageDesc(file_mortise_v1_capture, 6);
 
 /**
  * Closes a session. Nothing is assembled before it (C3).
@@ -421,7 +589,7 @@ export type SessionSealed = Message<"mortise.v1.SessionSealed"> & {
  * Use `create(SessionSealedSchema)` to create a new message.
  */
 export const SessionSealedSchema: GenMessage<SessionSealed> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_capture, 5);
+  messageDesc(file_mortise_v1_capture, 7);
 
 /**
  * What the CAPTURES stream holds: one subject per trial, turns then one seal.
@@ -452,7 +620,7 @@ export type CaptureRecord = Message<"mortise.v1.CaptureRecord"> & {
  * Use `create(CaptureRecordSchema)` to create a new message.
  */
 export const CaptureRecordSchema: GenMessage<CaptureRecord> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_capture, 6);
+  messageDesc(file_mortise_v1_capture, 8);
 
 /**
  * How a turn hangs in the session's turn tree (C4, C6).
