@@ -6,7 +6,7 @@
  * when it is not; each rule names both spellings so that it does not depend on the build.
  */
 const services = "archiver|dashboard|proxy|sandbox-manager|scheduler|trainer|verifier";
-const libraries = "capture|dialects|rendering|policy|objectives|tasks|grading";
+const libraries = "capture|dialects|rendering|harness|policy|objectives|tasks|grading";
 const packageNamed = (names) => `^(packages/(${names})/|@mortise/(${names})(/|$))`;
 const modules = (pattern) => `(^|node_modules/)(${pattern})`;
 
@@ -67,10 +67,21 @@ export default {
     },
     {
       name: "harness-knows-mortise",
-      comment: "A bundled harness is a third-party program that happens to live here.",
+      comment:
+        "What runs as a harness is a third-party program that happens to live here; its adapter is ours.",
       severity: "error",
-      from: { path: "^harnesses/" },
+      from: { path: "^harnesses/[^/]+/", pathNot: "^harnesses/[^/]+/(adapter\\.ts$|test/adapter\\.)" },
       to: { path: "^(packages/|services/|apps/|@mortise/)" },
+    },
+    {
+      name: "adapter-knows-more-than-harnesses",
+      comment: "Adapters are data about a harness: they need the interface and the error catalogue.",
+      severity: "error",
+      from: { path: "^harnesses/([^/]+\\.ts$|[^/]+/adapter\\.ts$)" },
+      to: {
+        path: "^(packages/|services/|apps/|@mortise/)",
+        pathNot: "^(packages/(harness|contracts)/|@mortise/(harness|contracts)(/|$))",
+      },
     },
     {
       name: "circular",

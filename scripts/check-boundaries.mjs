@@ -5,7 +5,7 @@
  *
  * usage: check-boundaries.mjs [--root DIRECTORY]
  */
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, globSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { cruise } from "dependency-cruiser";
@@ -24,15 +24,19 @@ const folders = ["packages", "services", "apps", "harnesses"]
   )
   .flatMap((directory) => [`${directory}/src`, `${directory}/test`])
   .filter((folder) => existsSync(join(root, folder)));
+// Adapters lie in their harness's folder, not below a src/.
+const adapters = globSync("harnesses/{*.ts,*/adapter.ts}", { cwd: root });
 
 const { forbidden, options } = configuration;
 const { output } = await cruise(
-  folders,
+  [...folders, ...adapters],
   { ...options, baseDir: root, validate: true, ruleSet: { forbidden } },
   undefined,
   {},
 );
-const own = output.modules.filter(({ source }) => folders.some((folder) => source.startsWith(`${folder}/`)));
+const own = output.modules.filter(
+  ({ source }) => adapters.includes(source) || folders.some((folder) => source.startsWith(`${folder}/`)),
+);
 const { violations } = output.summary;
 
 for (const { rule, from, to } of violations) process.stderr.write(`${rule.name}: ${from} -> ${to}\n`);

@@ -264,6 +264,11 @@ export const ERROR_CATALOGUE = {
     fix: "Report this with the run's streams: tokens were lost or counted twice.",
   },
 
+  MORTISE_HARNESS_RUNTIME: {
+    disposition: "terminal",
+    meaning: "The runtime of a harness cannot be obtained on this machine.",
+    fix: "Check that its package registry can be reached and that the interpreter it needs is installed.",
+  },
   MORTISE_HARNESS_UNKNOWN: {
     disposition: "terminal",
     meaning: "The run names a harness that the site does not define.",
