@@ -57,7 +57,11 @@ export interface ModelRequest {
   readonly wantsUsage: boolean;
   /** Asked-for token ids and log-probabilities of the reply, beside its text. */
   readonly wantsTokens: boolean;
+  /** Chat Completions only: which of them. */
+  readonly tokenFields?: readonly TokenField[];
 }
+
+export type TokenField = "token_ids" | "logprobs";
 
 export interface ReplyHead {
   /** Names the reply; unique in the session, `[A-Za-z0-9_-]+`. */

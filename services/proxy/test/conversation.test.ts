@@ -189,9 +189,9 @@ describe("a conversation", () => {
   test.each([
     [{ messages: "x" }, "messages"],
     [{ messages: [{ role: "robot", content: "x" }] }, "messages[0].role"],
-    [{ messages: [{ role: "user", content: [{ type: "image_url" }] }] }, "messages[0].content[0]"],
+    [{ messages: [{ role: "user", content: [{ type: "text" }] }] }, "messages[0].content[0].text"],
     [{ messages: [user], n: 2 }, "n"],
-    [{ messages: [user], stop: ["x"] }, "stop"],
+    [{ messages: [user], stop: [1] }, "stop[0]"],
     [{ messages: [user], tools: [{}] }, "tools[0].function"],
   ])("names the field of a malformed request", async (body, field) => {
     const { status, json } = await ask(body, await openSession(replica, trial));

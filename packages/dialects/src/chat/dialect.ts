@@ -1,6 +1,6 @@
 /** Owns OpenAI Chat Completions as one dialect; reading, writing and refusing are the files beside it. */
 import type { Dialect } from "../types.js";
-import { errorReply } from "./error.js";
+import { refuseChat } from "./error.js";
 import { ChatWriter } from "./reply.js";
 import { readChatRequest } from "./request.js";
 
@@ -8,5 +8,5 @@ export const chatDialect: Dialect = {
   name: "openai-chat",
   read: readChatRequest,
   writer: (head, request) => new ChatWriter(head, request),
-  refuse: errorReply,
+  refuse: refuseChat,
 };

@@ -4,131 +4,127 @@
  */
 import type { ReplyEnd, ReplyPart } from "@mortise/capture";
 import { FinishReason, type MortiseError } from "@mortise/contracts";
+import { CallStarts } from "../call-starts.js";
+import { CustomInput } from "../custom-input.js";
 import type { ModelRequest, ReplyHead, ReplyTokens, ReplyWriter } from "../types.js";
-import { errorBody } from "./error.js";
-
-interface WholeCall {
-  readonly id: string;
-  readonly name: string;
-  arguments: string;
-}
+import { streamError } from "./error.js";
+import { choiceTokenFields, contextTokenFields } from "./tokens.js";
+import { wholeMessage } from "./whole-message.js";
 
 export class ChatWriter implements ReplyWriter {
   private readonly head: { id: string; created: number; model: string };
-  private readonly wantsUsage: boolean;
-  private readonly before: string;
-  private completeCalls = 0;
+  private readonly request: ModelRequest;
+  private readonly starts = new CallStarts();
+  /** Of the call that is written, if its tool takes raw text. */
+  private customInput: CustomInput | undefined;
+  private hasCompleteCall = false;
 
   constructor(head: ReplyHead, request: ModelRequest) {
     const created = Math.floor(head.createdMs / 1000);
     this.head = { id: `chatcmpl-${head.turn}`, created, model: head.model };
-    this.wantsUsage = request.wantsUsage;
-    const fields = { ...this.head, object: "chat.completion.chunk" };
-    this.before = `data: ${JSON.stringify(fields).slice(0, -1)},"choices":[`;
+    this.request = request;
   }
 
   opening(): string {
-    return this.chunk({ role: "assistant" }, null);
+    return this.delta({ role: "assistant" });
   }
 
   parts(parts: readonly ReplyPart[]): string {
-    return parts.map((part) => this.part(part)).join("");
+    return parts
+      .flatMap((part) => this.starts.release(part))
+      .map((part) => this.part(part))
+      .join("");
   }
 
   keepAlive(): string {
-    return this.chunk({}, null);
+    return this.delta({});
   }
 
-  ending(end: ReplyEnd): string {
-    const final = this.chunk({}, finishName(end.finish, this.completeCalls > 0));
-    const totals = this.wantsUsage ? `${this.before}],"usage":${JSON.stringify(usageFields(end))}}\n\n` : "";
-    return `${final}${totals}data: [DONE]\n\n`;
+  ending(end: ReplyEnd, tokens?: ReplyTokens): string {
+    const { tokenFields = [], wantsUsage } = this.request;
+    const finish_reason = finishName(end.finish, this.hasCompleteCall);
+    const choice = { index: 0, delta: {}, finish_reason, ...choiceTokenFields(tokens, tokenFields) };
+    const final = this.chunk([choice], contextTokenFields(tokens, tokenFields));
+    return `${final}${wantsUsage ? this.chunk([], { usage: usageFields(end) }) : ""}data: [DONE]\n\n`;
   }
 
   failing(error: MortiseError): string {
-    return `data: ${errorBody(error)}\n\n`;
+    return `data: ${streamError(error)}\n\n`;
   }
 
   whole(parts: readonly ReplyPart[], end: ReplyEnd, tokens?: ReplyTokens): string {
-    const text = join(parts, "text");
-    const reasoning = join(parts, "reasoning");
-    const calls = wholeCalls(parts);
-    const message = {
-      role: "assistant",
-      content: text === "" && calls.length > 0 ? null : text,
-      ...(reasoning !== "" && { reasoning_content: reasoning }),
-      ...(calls.length > 0 && { tool_calls: calls.map(functionCall) }),
+    const { tokenFields = [], toolTargets } = this.request;
+    const hasCompleteCall = parts.some((part) => part.kind === "call-end");
+    const choice = {
+      index: 0,
+      message: wholeMessage(parts, toolTargets),
+      finish_reason: finishName(end.finish, hasCompleteCall),
+      logprobs: null,
+      ...choiceTokenFields(tokens, tokenFields),
     };
-    const hasComplete = parts.some((part) => part.kind === "call-end");
     return JSON.stringify({
-      id: this.head.id,
+      ...this.head,
       object: "chat.completion",
-      created: this.head.created,
-      model: this.head.model,
-      choices: [
-        {
-          index: 0,
-          message,
-          finish_reason: finishName(end.finish, hasComplete),
-          logprobs: null,
-          ...(tokens && { token_ids: [...tokens.ids] }),
-        },
-      ],
+      choices: [choice],
       usage: usageFields(end),
+      ...contextTokenFields(tokens, tokenFields),
     });
   }
 
   private part(part: ReplyPart): string {
     switch (part.kind) {
       case "text":
-        return this.chunk({ content: part.text }, null);
+        return part.text === "" ? "" : this.delta({ content: part.text });
       case "reasoning":
-        return this.chunk({ reasoning_content: part.text }, null);
+        return part.text === "" ? "" : this.delta({ reasoning_content: part.text });
       case "call-start": {
-        const target = { name: part.name, arguments: "" };
-        const start = { index: part.call, id: part.id, type: "function", function: target };
-        return this.chunk({ tool_calls: [start] }, null);
+        const { isCustom } = this.request.toolTargets.get(part.name) ?? { isCustom: false };
+        this.customInput = isCustom ? new CustomInput() : undefined;
+        const target = isCustom
+          ? { type: "custom", custom: { name: part.name, input: "" } }
+          : { type: "function", function: { name: part.name, arguments: "" } };
+        return this.callDelta(part.call, { id: part.id, ...target });
       }
       case "call-arguments":
-        return this.chunk({ tool_calls: [{ index: part.call, function: { arguments: part.text } }] }, null);
+        return this.customInput
+          ? this.customDelta(part.call, this.customInput.push(part.text))
+          : this.callDelta(part.call, { function: { arguments: part.text } });
       case "call-end":
-        this.completeCalls++;
-        return "";
+        this.hasCompleteCall = true;
+        return this.customInput ? this.customDelta(part.call, this.customInput.end()) : "";
     }
   }
 
-  private chunk(delta: object, finish: string | null): string {
-    return `${this.before}${JSON.stringify({ index: 0, delta, finish_reason: finish })}]}\n\n`;
+  private customDelta(call: number, input: string): string {
+    return input === "" ? "" : this.callDelta(call, { custom: { input } });
   }
-}
 
-function join(parts: readonly ReplyPart[], kind: "text" | "reasoning"): string {
-  return parts.map((part) => (part.kind === kind ? part.text : "")).join("");
-}
-
-function wholeCalls(parts: readonly ReplyPart[]): WholeCall[] {
-  const calls: WholeCall[] = [];
-  for (const part of parts) {
-    if (part.kind === "call-start") calls[part.call] = { id: part.id, name: part.name, arguments: "" };
-    if (part.kind === "call-arguments") calls[part.call]!.arguments += part.text;
+  private callDelta(index: number, fields: object): string {
+    return this.delta({ tool_calls: [{ index, ...fields }] });
   }
-  return calls;
-}
 
-function functionCall({ id, name, arguments: text }: WholeCall) {
-  return { id, type: "function", function: { name, arguments: text } };
+  private delta(delta: object): string {
+    return this.chunk([{ index: 0, delta, finish_reason: null }], {});
+  }
+
+  private chunk(choices: readonly object[], fields: object): string {
+    const chunk = { ...this.head, object: "chat.completion.chunk", choices, ...fields };
+    return `data: ${JSON.stringify(chunk)}\n\n`;
+  }
 }
 
 /** A truncated reply is `length` even with complete calls in it; complete calls alone make it `tool_calls`. */
-function finishName(finish: FinishReason, hasCalls: boolean): string {
+function finishName(finish: FinishReason, hasCompleteCall: boolean): string {
   if (finish !== FinishReason.STOP) return "length";
-  return hasCalls ? "tool_calls" : "stop";
+  return hasCompleteCall ? "tool_calls" : "stop";
 }
 
-function usageFields({ promptTokens, completionTokens }: ReplyEnd) {
+function usageFields(end: ReplyEnd): object {
   return {
-    prompt_tokens: promptTokens,
-    completion_tokens: completionTokens,
-    total_tokens: promptTokens + completionTokens,
+    prompt_tokens: end.promptTokens,
+    completion_tokens: end.completionTokens,
+    total_tokens: end.promptTokens + end.completionTokens,
+    prompt_tokens_details: { cached_tokens: end.cachedTokens },
+    completion_tokens_details: { reasoning_tokens: end.reasoningTokens },
   };
 }

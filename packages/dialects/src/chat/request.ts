@@ -1,151 +1,89 @@
 /**
  * Owns reading an OpenAI Chat Completions request into a conversation. Unknown fields are ignored, as every
  * harness sends some; what would change the meaning of the reply and cannot be honoured is refused by name.
- * Sampling values are read to be recorded: the policy decides what is applied (C8).
+ * Messages are history.ts, tools tools.ts.
  */
-import {
-  type Message,
-  normaliseConversation,
-  normaliseText,
-  type TextContent,
-  type ToolCall,
-  type ToolSchema,
-} from "@mortise/capture";
-import { MortiseError } from "@mortise/contracts";
-import type { ModelRequest, RequestedSampling, ToolChoice } from "../types.js";
+import { normaliseConversation } from "@mortise/capture";
+import { bad, isObject, type Json, object, string } from "../fields.js";
+import { requireShallow } from "../nesting.js";
+import { readSampling } from "../sampling.js";
+import type { AuditNote, ModelRequest, TokenField } from "../types.js";
+import { readHistory } from "./history.js";
+import { readToolChoice, readTools } from "./tools.js";
 
-type Json = Readonly<Record<string, unknown>>;
-
-const INT32_MAX = 2 ** 31 - 1;
+/** Wishes about sampling that a turn record has no field for; that they were made is noted. */
+const UNRECORDED_SAMPLING = [
+  "min_p",
+  "presence_penalty",
+  "frequency_penalty",
+  "repetition_penalty",
+  "logit_bias",
+  "seed",
+];
 
 /** @throws MortiseError MORTISE_PROVIDER_BAD_REQUEST naming the field */
 export function readChatRequest(body: unknown): ModelRequest {
+  requireShallow(body, "the body");
   const request = object(body, "the body");
-  const messages = array(request.messages, "messages").map(readMessage);
+  refuseOtherApis(request);
+  const audit: AuditNote[] = [];
+  const messages = readHistory(request.messages, audit);
   if (messages.length === 0) throw bad("messages", "is empty");
-  if ((request.n ?? 1) !== 1) throw bad("n", "must be 1");
-  if (array(request.stop ?? [], "stop", true).length > 0) throw bad("stop", "is not supported");
-  const tools = array(request.tools ?? [], "tools").map(readTool);
-  const options = request.stream_options;
+  const tools = readTools(request.tools);
+  noteIgnored(request, audit);
+  const tokenFields = readTokenFields(request);
   return {
     dialect: "openai-chat",
-    conversation: normaliseConversation({ messages, tools }),
-    toolChoice: readToolChoice(request.tool_choice),
-    hostedTools: [],
-    toolTargets: new Map(),
+    conversation: normaliseConversation({ messages, tools: tools.schemas }),
+    toolChoice: readToolChoice(request.tool_choice, audit),
+    hostedTools: tools.hosted,
+    toolTargets: tools.targets,
     model: typeof request.model === "string" ? request.model : undefined,
     isStream: request.stream === true,
-    wantsReasoning: undefined,
-    stopSequences: [],
-    requested: readSampling(request),
-    audit: [],
-    wantsUsage: options ? object(options, "stream_options").include_usage === true : false,
-    wantsTokens: request.return_token_ids === true,
+    wantsReasoning: wantsReasoning(request),
+    stopSequences: readStop(request.stop),
+    requested: readSampling(request, "max_completion_tokens", "max_tokens"),
+    audit,
+    wantsUsage: isObject(request.stream_options) && request.stream_options.include_usage === true,
+    wantsTokens: tokenFields.length > 0,
+    tokenFields,
   };
 }
 
-function readToolChoice(value: unknown): ToolChoice {
-  if (value === undefined || value === null || value === "auto") return { mode: "auto" };
-  if (value === "none" || value === "required") return { mode: value };
-  const { name } = object(object(value, "tool_choice").function, "tool_choice.function");
-  if (typeof name !== "string") throw bad("tool_choice.function.name", "is not a string");
-  return { mode: "tool", name };
+function refuseOtherApis(request: Json): void {
+  if ((request.n ?? 1) !== 1) throw bad("n", "must be 1");
+  const { functions } = request;
+  if (Array.isArray(functions) && functions.length > 0) throw bad("functions", "is not supported; use tools");
 }
 
-function readSampling(request: Json): RequestedSampling {
-  const read = (name: string): number | undefined => {
-    const value = request[name] ?? undefined;
-    if (value !== undefined && !Number.isFinite(value)) throw bad(name, "is not a finite number");
-    return value as number | undefined;
-  };
-  const [temperature, topP, topK] = [read("temperature"), read("top_p"), read("top_k")];
-  const maxTokens = read("max_completion_tokens") ?? read("max_tokens");
-  return {
-    ...(temperature !== undefined && { temperature }),
-    ...(topP !== undefined && { topP }),
-    ...(topK !== undefined && { topK: recordable(topK, -INT32_MAX) }),
-    ...(maxTokens !== undefined && { maxTokens: recordable(maxTokens, 0) }),
-  };
+function readStop(value: unknown): string[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) return [string(value, "stop")];
+  return value.map((one, at) => string(one, `stop[${at}]`));
 }
 
-/** A whole number as a turn record holds it: a wish beyond its range must not cost the turn its record. */
-function recordable(value: number, lowest: number): number {
-  return Math.min(INT32_MAX, Math.max(lowest, Math.trunc(value)));
+function readTokenFields(request: Json): TokenField[] {
+  const fields: TokenField[] = [];
+  if (request.return_token_ids === true) fields.push("token_ids");
+  if (request.logprobs === true) fields.push("logprobs");
+  return fields;
 }
 
-function readMessage(value: unknown, at: number): Message {
-  const field = `messages[${at}]`;
-  const message = object(value, field);
-  const text = normaliseText(readContent(message.content, `${field}.content`));
-  switch (message.role) {
-    case "system":
-    case "developer":
-      return { role: "system", text };
-    case "user":
-      return { role: "user", text };
-    case "assistant":
-      return {
-        role: "assistant",
-        text,
-        reasoning: typeof message.reasoning_content === "string" ? message.reasoning_content : "",
-        toolCalls: readToolCalls(message.tool_calls, field),
-      };
-    case "tool":
-      if (typeof message.tool_call_id !== "string") throw bad(`${field}.tool_call_id`, "is not a string");
-      return { role: "tool", text, toolCallId: message.tool_call_id };
-    default:
-      throw bad(`${field}.role`, `is ${JSON.stringify(message.role) ?? "missing"}`);
-  }
+/** The ways in which servers of open models let a client turn thinking on and off, the plainest first. */
+function wantsReasoning(request: Json): boolean | undefined {
+  const template = isObject(request.chat_template_kwargs) ? request.chat_template_kwargs : {};
+  for (const flag of [template.enable_thinking, request.enable_thinking])
+    if (typeof flag === "boolean") return flag;
+  const thinking = isObject(request.thinking) ? request.thinking.type : undefined;
+  if (thinking === "enabled" || thinking === "disabled") return thinking === "enabled";
+  const effort = request.reasoning_effort;
+  return typeof effort === "string" ? effort !== "none" : undefined;
 }
 
-function readContent(value: unknown, field: string): TextContent {
-  if (value === null || value === undefined || typeof value === "string") return value;
-  return array(value, field).map((part, at) => {
-    const { type, text } = object(part, `${field}[${at}]`);
-    if (type !== "text" || typeof text !== "string")
-      throw bad(`${field}[${at}]`, "is not text; the policy reads text only");
-    return { text };
-  });
-}
-
-function readToolCalls(value: unknown, field: string): ToolCall[] {
-  return array(value ?? [], `${field}.tool_calls`).map((one, at) => {
-    const where = `${field}.tool_calls[${at}]`;
-    const call = object(one, where);
-    const target = object(call.function, `${where}.function`);
-    if (typeof call.id !== "string") throw bad(`${where}.id`, "is not a string");
-    if (typeof target.name !== "string") throw bad(`${where}.function.name`, "is not a string");
-    // Arguments may be anything the policy once wrote, valid JSON or not: never refuse replayed history.
-    const text =
-      typeof target.arguments === "string" ? target.arguments : JSON.stringify(target.arguments ?? {});
-    return { id: call.id, name: target.name, arguments: text };
-  });
-}
-
-function readTool(value: unknown, at: number): ToolSchema {
-  const tool = object(value, `tools[${at}]`);
-  const target = object(tool.function, `tools[${at}].function`);
-  if (typeof target.name !== "string" || target.name === "")
-    throw bad(`tools[${at}].function.name`, "is not a name");
-  const description = typeof target.description === "string" ? target.description : "";
-  return { name: target.name, description, parameters: target.parameters ?? null };
-}
-
-function object(value: unknown, field: string): Json {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Json;
-  throw bad(field, "is not an object");
-}
-
-function array(value: unknown, field: string, allowsOne = false): unknown[] {
-  if (Array.isArray(value)) return value;
-  if (allowsOne) return [value];
-  throw bad(field, "is not an array");
-}
-
-function bad(field: string, what: string): MortiseError {
-  return new MortiseError({
-    code: "MORTISE_PROVIDER_BAD_REQUEST",
-    message: `${field} ${what}.`,
-    detail: { field },
-  });
+function noteIgnored(request: Json, audit: AuditNote[]): void {
+  for (const field of UNRECORDED_SAMPLING)
+    if ((request[field] ?? null) !== null) audit.push({ what: "sampling-ignored", field });
+  const format = request.response_format;
+  if (isObject(format) && format.type !== "text")
+    audit.push({ what: "text-format-ignored", field: "response_format" });
 }

@@ -3,24 +3,15 @@
  * (reasoning, text, calls) and one message in a conversation.
  *
  * Where one turn ends and the next begins without anything between them (a stream that was cut, and carried
- * on) is told by the turn that our own ids name; without those, text behind text is a new turn, because one
- * turn's adjoining text is one item.
+ * on) is told by the turn that our own ids name; without those, behind text only calls belong to its turn.
  */
 import type { Message, ToolCall } from "@mortise/capture";
-import {
-  bad,
-  isObject,
-  type Json,
-  nonEmptyString,
-  object,
-  optionalArray,
-  string,
-  textOf,
-} from "../fields.js";
+import { customArguments } from "../custom-tool.js";
+import { bad, isObject, type Json, object, optionalArray, string, textOf } from "../fields.js";
 import { readContent } from "../openai-content.js";
 import type { AuditNote } from "../types.js";
 import { turnOfItem } from "./item-ids.js";
-import { customArguments, namespaceOf, type OfferedTools, policyName } from "./tools.js";
+import { namespaceOf, type OfferedTools } from "./tools.js";
 
 /** Calls that the harness runs though their tools have a type of their own; named after it. */
 const BUILT_IN_CALLS = new Set(["local_shell", "shell", "apply_patch"]);
@@ -29,10 +20,10 @@ const BUILT_IN_CALLS = new Set(["local_shell", "shell", "apply_patch"]);
 export function readHistory(
   input: unknown,
   instructions: unknown,
-  targets: OfferedTools["targets"],
+  tools: OfferedTools,
   audit: AuditNote[],
 ): Message[] {
-  const history = new History(targets, audit);
+  const history = new History(tools, audit);
   history.system(readContent(instructions, "instructions", audit));
   if (typeof input === "string") history.item({ role: "user", content: input }, "input");
   else
@@ -46,17 +37,18 @@ interface OpenTurn {
   readonly texts: string[];
   readonly reasoning: string[];
   readonly toolCalls: ToolCall[];
-  endsInText: boolean;
+  /** What its last item is. */
+  last: "reasoning" | "text" | "call" | "other";
 }
 
 class History {
   private readonly messages: Message[] = [];
-  private readonly targets: OfferedTools["targets"];
+  private readonly tools: OfferedTools;
   private readonly audit: AuditNote[];
   private open: OpenTurn | undefined;
 
-  constructor(targets: OfferedTools["targets"], audit: AuditNote[]) {
-    this.targets = targets;
+  constructor(tools: OfferedTools, audit: AuditNote[]) {
+    this.tools = tools;
     this.audit = audit;
   }
 
@@ -68,13 +60,13 @@ class History {
         this.message(item, field);
         break;
       case "reasoning":
-        this.turnFor(item, false).reasoning.push(this.reasoningText(item, field));
+        this.turnFor(item, "reasoning").reasoning.push(this.reasoningText(item, field));
         break;
       case "function_call":
         this.call(item, field, textOf(item.arguments, `${field}.arguments`));
         break;
       case "custom_tool_call":
-        this.call(item, field, customArguments(textOf(item.input, `${field}.input`)));
+        this.call(item, field, customArguments(textOf(item.input ?? "", `${field}.input`)));
         break;
       case "function_call_output":
       case "custom_tool_call_output":
@@ -87,23 +79,6 @@ class History {
     }
   }
 
-  finished(): Message[] {
-    this.close();
-    return this.messages;
-  }
-
-  private message(item: Json, field: string): void {
-    const role = string(item.role, `${field}.role`);
-    const text = readContent(item.content, `${field}.content`, this.audit);
-    if (role === "assistant") {
-      const turn = this.turnFor(item, true);
-      turn.texts.push(text);
-      turn.endsInText = true;
-    } else if (role === "user") this.add({ role, text });
-    else if (role === "system" || role === "developer") this.system(text);
-    else throw bad(`${field}.role`, `is ${JSON.stringify(role)}, not user, assistant, system or developer`);
-  }
-
   /** Everything the request opens with is one message; what comes later stays where it is. */
   system(text: string): void {
     if (text === "") return;
@@ -113,17 +88,29 @@ class History {
     else this.add({ role: "system", text });
   }
 
+  finished(): Message[] {
+    this.close();
+    return this.messages;
+  }
+
+  private message(item: Json, field: string): void {
+    const role = string(item.role, `${field}.role`);
+    const text = readContent(item.content, `${field}.content`, this.audit);
+    if (role === "assistant") {
+      this.turnFor(item, "text").texts.push(text);
+    } else if (role === "user") this.add({ role, text });
+    else if (role === "system" || role === "developer") this.system(text);
+    else throw bad(`${field}.role`, `is ${JSON.stringify(role)}, not user, assistant, system or developer`);
+  }
+
   private call(item: Json, field: string, text: string): void {
-    const id = nonEmptyString(item.call_id ?? item.id, `${field}.call_id`);
-    const wire = { name: string(item.name, `${field}.name`), namespace: namespaceOf(item) };
-    const name = policyName(wire, this.targets);
-    const turn = this.turnFor(item, false);
-    turn.toolCalls.push({ id, name, arguments: text });
-    turn.endsInText = false;
+    const id = string(item.call_id ?? item.id, `${field}.call_id`);
+    const name = this.tools.policyName(string(item.name, `${field}.name`), namespaceOf(item));
+    this.turnFor(item, "call").toolCalls.push({ id, name, arguments: text });
   }
 
   private output(item: Json, field: string): void {
-    const toolCallId = nonEmptyString(item.call_id ?? item.id, `${field}.call_id`);
+    const toolCallId = string(item.call_id ?? item.id, `${field}.call_id`);
     this.add({ role: "tool", text: this.outputText(item.output, `${field}.output`), toolCallId });
   }
 
@@ -149,16 +136,21 @@ class History {
       return;
     }
     this.audit.push({ what: "item-dropped", field });
-    if (this.open) this.open.endsInText = false;
+    if (this.open) this.open.last = "other";
   }
 
-  private turnFor(item: Json, isText: boolean): OpenTurn {
+  /** The turn an item belongs to: the open one, or a new one. */
+  private turnFor(item: Json, kind: OpenTurn["last"]): OpenTurn {
     const turn = turnOfItem(item);
     const { open } = this;
-    const isOther = open && turn !== undefined && open.turn !== undefined && turn !== open.turn;
-    if (isOther || (isText && open?.endsInText)) this.close();
-    this.open ??= { turn, texts: [], reasoning: [], toolCalls: [], endsInText: false };
+    if (open) {
+      const isTold = turn !== undefined && open.turn !== undefined;
+      const isNext = isTold ? turn !== open.turn : open.last === "text" && kind !== "call";
+      if (isNext) this.close();
+    }
+    this.open ??= { turn, texts: [], reasoning: [], toolCalls: [], last: kind };
     this.open.turn ??= turn;
+    this.open.last = kind;
     return this.open;
   }
 

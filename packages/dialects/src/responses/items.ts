@@ -2,8 +2,8 @@
  * Owns the output items of a response, one class a kind: the events by which each is opened, grows and is
  * closed, and the finished object. Does not decide where one item ends (output.ts).
  */
+import { CustomInput } from "../custom-input.js";
 import type { ToolTarget } from "../types.js";
-import { CustomInput } from "./custom-input.js";
 import type { EventStream } from "./events.js";
 
 /** A tool as the client knows it. */

@@ -5,6 +5,7 @@
  */
 import { normaliseConversation } from "@mortise/capture";
 import { bad, isObject, type Json, object } from "../fields.js";
+import { requireShallow } from "../nesting.js";
 import { readSampling } from "../sampling.js";
 import type { AuditNote, ModelRequest } from "../types.js";
 import { readHistory } from "./history.js";
@@ -15,6 +16,7 @@ const STORED = ["previous_response_id", "conversation", "prompt"];
 
 /** @throws MortiseError MORTISE_PROVIDER_BAD_REQUEST naming the field */
 export function readResponsesRequest(body: unknown): ModelRequest {
+  requireShallow(body, "the body");
   const request = object(body, "the body");
   for (const field of STORED)
     if ((request[field] ?? undefined) !== undefined)
@@ -22,7 +24,7 @@ export function readResponsesRequest(body: unknown): ModelRequest {
   if (request.background === true) throw bad("background", "is not supported; leave it out");
   const audit: AuditNote[] = [];
   const tools = readTools(request.tools);
-  const messages = readHistory(request.input, request.instructions, tools.targets, audit);
+  const messages = readHistory(request.input, request.instructions, tools, audit);
   if (!messages.some((message) => message.role !== "system")) throw bad("input", "holds no message");
   if (asksForFormat(request)) audit.push({ what: "text-format-ignored", field: "text.format" });
   return {

@@ -4,27 +4,15 @@
  * a history whose tools are gone (a compaction call offers none) still reads the same.
  */
 import type { ToolSchema } from "@mortise/capture";
-import { array, isObject, type Json, nonEmptyString, object, optionalArray, string } from "../fields.js";
+import { customSchema } from "../custom-tool.js";
+import { array, type Json, nonEmptyString, object, optionalArray, string } from "../fields.js";
 import type { AuditNote, ToolChoice, ToolTarget } from "../types.js";
-
-/** The argument by which the policy gives a custom tool its raw text. */
-export const CUSTOM_ARGUMENT = "input";
-
-const CUSTOM_PARAMETERS = {
-  type: "object",
-  properties: { [CUSTOM_ARGUMENT]: { type: "string" } },
-  required: [CUSTOM_ARGUMENT],
-  additionalProperties: false,
-};
-
-/** A custom tool's raw text as the arguments of a function. */
-export function customArguments(input: string): string {
-  return JSON.stringify({ [CUSTOM_ARGUMENT]: input });
-}
 
 export interface OfferedTools {
   readonly schemas: readonly ToolSchema[];
   readonly targets: ReadonlyMap<string, ToolTarget>;
+  /** The name the policy sees for a name on the wire. */
+  policyName(name: string, namespace: string | undefined): string;
   /** Types of tools the API's host would have to run. */
   readonly hosted: readonly string[];
 }
@@ -37,16 +25,6 @@ export function readTools(value: unknown): OfferedTools {
   return reading;
 }
 
-/** The name the policy sees for a name on the wire. */
-export function policyName(
-  wire: { name: string; namespace: string | undefined },
-  targets: OfferedTools["targets"],
-): string {
-  for (const [policy, target] of targets)
-    if (target.name === wire.name && target.namespace === wire.namespace) return policy;
-  return flatName(wire.name, wire.namespace);
-}
-
 /** @throws MortiseError MORTISE_PROVIDER_BAD_REQUEST naming the field */
 export function readToolChoice(value: unknown, tools: OfferedTools, audit: AuditNote[]): ToolChoice {
   if (value === undefined || value === null || value === "auto") return { mode: "auto" };
@@ -55,7 +33,7 @@ export function readToolChoice(value: unknown, tools: OfferedTools, audit: Audit
   const type = string(choice.type, "tool_choice.type");
   if (type === "function" || type === "custom") {
     const name = nonEmptyString(choice.name, "tool_choice.name");
-    return { mode: "tool", name: policyName({ name, namespace: namespaceOf(choice) }, tools.targets) };
+    return { mode: "tool", name: tools.policyName(name, namespaceOf(choice)) };
   }
   // A subset of the tools, or a hosted one, is not something the policy can be held to.
   audit.push({ what: "tool-choice-widened", field: "tool_choice" });
@@ -70,11 +48,20 @@ function flatName(name: string, namespace: string | undefined): string {
   return namespace === undefined ? name : `${namespace}__${name}`;
 }
 
+function wireKey(name: string, namespace: string | undefined): string {
+  return JSON.stringify([namespace ?? null, name]);
+}
+
 class Reading implements OfferedTools {
   readonly schemas: ToolSchema[] = [];
   readonly targets = new Map<string, ToolTarget>();
   readonly hosted: string[] = [];
   private readonly names = new Set<string>();
+  private readonly byWire = new Map<string, string>();
+
+  policyName(name: string, namespace: string | undefined): string {
+    return this.byWire.get(wireKey(name, namespace)) ?? flatName(name, namespace);
+  }
 
   tool(value: unknown, field: string, namespace: string | undefined): void {
     const tool = object(value, field);
@@ -88,12 +75,12 @@ class Reading implements OfferedTools {
     const wire = nonEmptyString(tool.name, `${field}.name`);
     const isCustom = tool.type === "custom";
     const name = this.unique(flatName(wire, namespace));
+    const key = wireKey(wire, namespace);
+    if (!this.byWire.has(key)) this.byWire.set(key, name);
     if (isCustom || name !== wire) this.targets.set(name, { name: wire, namespace, isCustom });
-    this.schemas.push({
-      name,
-      description: isCustom ? customDescription(tool) : text(tool.description),
-      parameters: isCustom ? CUSTOM_PARAMETERS : (tool.parameters ?? null),
-    });
+    const { parameters = null } = tool;
+    const schema = { name, description: text(tool.description), parameters };
+    this.schemas.push(isCustom ? customSchema(name, tool) : schema);
   }
 
   /** What a namespace says of itself stands before its first tool: the policy sees one flat list. */
@@ -114,15 +101,6 @@ class Reading implements OfferedTools {
     this.names.add(free);
     return free;
   }
-}
-
-/** The grammar of a custom tool's text is all that says how it is written, so the policy is shown it. */
-function customDescription(tool: Json): string {
-  const format = isObject(tool.format) ? tool.format : {};
-  const grammar = isObject(format.grammar) ? format.grammar : format;
-  const definition = text(grammar.definition);
-  const rule = definition === "" ? "" : `Grammar of \`${CUSTOM_ARGUMENT}\`:\n${definition}`;
-  return joined(text(tool.description), rule);
 }
 
 function joined(...texts: readonly string[]): string {

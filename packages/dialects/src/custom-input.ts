@@ -3,8 +3,8 @@
  * it streams, as far as it is certain. Text that is no such object is the raw text itself: a policy that
  * leaves the wrapping out means what it writes.
  */
-import { isObject } from "../fields.js";
-import { CUSTOM_ARGUMENT } from "./tools.js";
+import { CUSTOM_ARGUMENT } from "./custom-tool.js";
+import { isObject } from "./fields.js";
 
 const OPENING = new RegExp(`^\\s*\\{\\s*"${CUSTOM_ARGUMENT}"\\s*:\\s*"`);
 /** Longer than any spelling of the opening; behind it, only the end tells what the text is. */
