@@ -1,9 +1,11 @@
 /** Owns the metrics of the proxy: names, help, and what a captured turn adds to them. */
-import { FinishReason, type Turn } from "@mortise/contracts";
+import { FinishReason, type Turn, TurnRelation } from "@mortise/contracts";
 import type { Metrics } from "@mortise/kernel";
 import type { RunPolicies } from "./run-policy.js";
+import type { Spool } from "./session/spool.js";
+import type { TurnPart } from "./session/stopwatch.js";
 
-const SECONDS = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300];
+const SECONDS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300];
 
 /** Counters, as far as they are used here. */
 interface Count {
@@ -14,42 +16,71 @@ interface LabelledCount<L extends string> {
 }
 
 export interface ProxyMetrics {
-  captured(turn: Turn, contextTokens: number): void;
+  captured(turn: Turn, contextTokens: number, times: ReadonlyMap<TurnPart, number>): void;
   readonly coalesced: LabelledCount<"how">;
   readonly overtaken: Count;
   readonly sealed: Count;
-  readonly refused: LabelledCount<"code">;
+  readonly refused: LabelledCount<"code" | "dialect">;
+  readonly undelivered: LabelledCount<"dialect">;
 }
 
 export function proxyMetrics(metrics: Metrics): ProxyMetrics {
-  const turns = metrics.counter("turns_total", "Turns captured, by how they ended.", ["finish"]);
+  const turns = metrics.counter(
+    "turns_total",
+    "Turns captured, by how they ended, how they hang in the turn tree, and the protocol they came by.",
+    ["finish", "relation", "dialect"],
+  );
   const sampled = metrics.counter("sampled_tokens_total", "Tokens sampled and captured.");
   const context = metrics.counter("context_tokens_total", "Context tokens turns were sampled under.");
+  const kept = metrics.counter(
+    "kept_tokens_total",
+    "Of the context tokens, those kept from an earlier turn.",
+  );
   const seconds = metrics.histogram("turn_seconds", "From request to journal.", { buckets: SECONDS });
+  const parts = metrics.histogram("turn_part_seconds", "Parts of a turn's time.", {
+    buckets: SECONDS,
+    labels: ["part"],
+  });
   return {
-    captured(turn: Turn, contextTokens: number): void {
-      turns.inc({ finish: FinishReason[turn.finish].toLowerCase() });
+    captured(turn: Turn, contextTokens: number, times: ReadonlyMap<TurnPart, number>): void {
+      turns.inc({
+        finish: FinishReason[turn.finish].toLowerCase(),
+        relation: TurnRelation[turn.relation].toLowerCase(),
+        dialect: turn.dialect,
+      });
       sampled.inc(turn.sampledIds.byteLength / 4);
       context.inc(contextTokens);
-      seconds.observe(Number(turn.endedAtMs - turn.startedAtMs) / 1000);
+      kept.inc(turn.prefixLength);
+      for (const [part, ms] of times) parts.observe({ part }, ms / 1000);
+      seconds.observe([...times.values()].reduce((sum, ms) => sum + ms, 0) / 1000);
     },
     coalesced: metrics.counter("retries_coalesced_total", "Retries answered without sampling (C6).", ["how"]),
     overtaken: metrics.counter("sessions_overtaken_total", "Appends to the journal that failed (C3)."),
     sealed: metrics.counter("sessions_sealed_total", "Sessions sealed."),
-    refused: metrics.counter("requests_refused_total", "Model requests refused, by error code.", ["code"]),
+    refused: metrics.counter("requests_refused_total", "Model requests refused, by error code.", [
+      "code",
+      "dialect",
+    ]),
+    undelivered: metrics.counter(
+      "replies_undelivered_total",
+      "Replies that failed or whose connection ended before their end was delivered.",
+      ["dialect"],
+    ),
   };
 }
 
 /** Values that are read when asked for, not counted. */
 export function exposeState(
   metrics: Metrics,
-  state: { openSessions(): number; policies: RunPolicies },
+  state: { openSessions(): number; policies: RunPolicies; spool: Spool },
 ): void {
   const read = (name: string, help: string, value: () => number) => {
     const gauge = metrics.gauge(name, help);
     Object.assign(gauge, { collect: () => gauge.set(value()) });
   };
   read("open_sessions", "Sessions in memory.", state.openSessions);
+  read("spool_turns", "Sampled turns that are not on the stream yet.", () => state.spool.turns);
+  read("spool_bytes", "Bytes of sampled turns that are not on the stream yet.", () => state.spool.bytes);
   read("active_turns", "Turns at an engine.", () =>
     [...state.policies.all].reduce((sum, policy) => sum + policy.engine.status().activeTurns, 0),
   );

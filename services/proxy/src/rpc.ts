@@ -63,6 +63,7 @@ function termsOf(request: OpenSessionRequest): SessionTerms {
       promptTokens: Number(budget?.promptTokens ?? 0),
       responseTokens: Number(budget?.responseTokens ?? 0),
       wallClockMs: budget?.wallClockMs ?? 0,
+      turnsWithoutCall: budget?.turnsWithoutCall ?? 0,
     },
   };
 }

@@ -1,8 +1,9 @@
 /** Owns the wiring of the proxy. No behaviour of its own. */
 
+import type { RunConfig } from "@mortise/contracts";
 import type { Running, ServiceContext, ServiceDefinition } from "@mortise/kernel";
 import type { Checkpoint } from "@mortise/policy";
-import { EmbeddedEngine } from "./engine/embedded-engine.js";
+import { openEngine } from "./engine/open-engine.js";
 import type { Engine } from "./engine/types.js";
 import { WeightsFeed } from "./engine/weights-feed.js";
 import { ModelFront } from "./front/model-front.js";
@@ -10,17 +11,19 @@ import { engineComputeMs, exposeState, proxyMetrics } from "./metrics.js";
 import { proxyRpc } from "./rpc.js";
 import { RunPolicies } from "./run-policy.js";
 import { Sessions } from "./session/sessions.js";
+import { Spool } from "./session/spool.js";
 import { SessionTokens } from "./session/token.js";
 
 /** The process is given 25 s; what is still being sampled then is cut, and retried by the harness. */
 const DRAIN_MS = 15_000;
 
-export type MakeEngine = (run: string, checkpoint: Checkpoint) => Engine;
+export type MakeEngine = (run: string, checkpoint: Checkpoint, config: RunConfig) => Engine | Promise<Engine>;
 
 export const proxyService: ServiceDefinition = {
   name: "proxy",
   needsRun: false,
-  start: (context) => startProxy(context, embeddedEngines(context)),
+  start: (context) =>
+    startProxy(context, (_run, checkpoint, config) => openEngine(context, config, checkpoint)),
 };
 
 /** Starts the proxy with engines of the caller's choice. */
@@ -29,14 +32,15 @@ export async function startProxy(context: ServiceContext, makeEngine: MakeEngine
   const metrics = proxyMetrics(context.metrics);
   const feed = new WeightsFeed(bus, log);
   const policies = new RunPolicies({ bus, log, clock, feed, makeEngine });
-  const sessions = new Sessions({ bus, log, clock, metrics, policies });
+  const { host, port, spoolTurns, spoolBytes } = site.proxy;
+  const spool = new Spool({ maxTurns: spoolTurns, maxBytes: spoolBytes, clock, log });
+  const sessions = new Sessions({ bus, log, clock, metrics, policies, spool });
   const tokens = new SessionTokens(bearer);
-  const { host, port } = site.proxy;
   const front = await ModelFront.start({ host, port, sessions, tokens, clock, log, metrics });
   await feed.start((run) => {
     policies.open(run).catch((error: unknown) => log.error({ event: "policy.not-opened", run, err: error }));
   });
-  exposeState(context.metrics, { openSessions: () => sessions.openCount, policies });
+  exposeState(context.metrics, { openSessions: () => sessions.openCount, policies, spool });
   const modelAddress = `${site.proxy.advertise ?? host}:${front.port}`;
   return {
     bindings: [proxyRpc({ sessions, policies, tokens, modelAddress })],
@@ -50,17 +54,4 @@ export async function startProxy(context: ServiceContext, makeEngine: MakeEngine
       await policies.close();
     },
   };
-}
-
-function embeddedEngines({ site, instance, log }: ServiceContext): MakeEngine {
-  const { engineWorkers, maxBatch, cacheTokens } = site.proxy;
-  return (run, checkpoint) =>
-    new EmbeddedEngine({
-      id: `${instance}_${run}`,
-      workers: engineWorkers,
-      config: checkpoint.config,
-      maxBatch,
-      cacheTokens,
-      log,
-    });
 }

@@ -25,12 +25,13 @@ let address: string;
 
 beforeEach(async () => {
   clock = new ManualClock();
-  reply = new Reply("t", new Uint8Array());
+  reply = new Reply("t", 1);
   server = createServer((_request, response) => {
     const request = chatDialect.read({ messages: [{ role: "user", content: "x" }] });
     const writer = chatDialect.writer({ turn: "t", model: "m", createdMs: 0 }, request);
     const connection = reply.connect();
-    void deliverStream({ response, connection, dialect: chatDialect, writer }, clock);
+    const rest = { dialect: chatDialect, requestId: "req_1", tokens: () => undefined };
+    void deliverStream({ response, connection, writer, ...rest }, clock);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   address = `127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -8,7 +8,7 @@ test("session tokens carry their terms, sealed: another secret or any change is 
     trial: "t",
     isEvaluation: true,
     rngKey: "1/x/t",
-    budget: { turns: 4, promptTokens: 0, responseTokens: 0, wallClockMs: 0 },
+    budget: { turns: 4, promptTokens: 0, responseTokens: 0, wallClockMs: 0, turnsWithoutCall: 0 },
   };
   const tokens = new SessionTokens("secret");
   const token = tokens.issue(terms);

@@ -1,26 +1,39 @@
 /**
- * Owns the model API's HTTP server: routes, session tokens, request bodies. Everything a sandbox can reach of
- * Mortise is here. Answers 401 to anything it does not know, without a word about why.
+ * Owns the model API's HTTP server and the way of one request through it: route, session token, body, reply or
+ * refusal. Everything a sandbox can reach of Mortise is here. Routes are routes.ts, tokens authentication.ts.
+ *
+ * H1  A refusal has the shape of the protocol of its path, says what the client did wrong, and of our side
+ *     nothing but whether to try again.
+ * H2  Every answer has a request id; the log has it beside what went wrong.
  */
+import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { MortiseError } from "@mortise/contracts";
-import { chatDialect } from "@mortise/dialects";
+import { tokenCountBody } from "@mortise/dialects";
 import { type Clock, fromUnknown, type Log } from "@mortise/kernel";
 import type { ProxyMetrics } from "../metrics.js";
+import type { Session } from "../session/session.js";
 import type { Sessions } from "../session/sessions.js";
-import type { SessionTerms, SessionTokens } from "../session/token.js";
+import type { SessionTokens } from "../session/token.js";
+import { authenticate } from "./authentication.js";
 import { readJsonBody } from "./body.js";
 import { deliverStream, deliverWhole } from "./deliver.js";
+import { answerAlive, answerModel, answerModels, answerTelemetry, discard, refuseUpgrade } from "./probes.js";
+import { type Target, target } from "./routes.js";
 
 /** Agents replay whole histories with tool output in them. */
 const BODY_LIMIT_BYTES = 32 * 1024 * 1024;
-/** Longest a client may take to send a request. */
+/** Of a refused body, this much more is taken so that the client gets to read why. */
+const DISCARD_LIMIT_BYTES = 4 * BODY_LIMIT_BYTES;
+/** Longest a client may take to send a request; how long the answer takes is another matter. */
 const REQUEST_TIMEOUT_MS = 120_000;
 /** After a restart weights are loaded in moments: waiting spares harnesses that retry a few times only. */
 const ENGINE_PATIENCE_MS = 20_000;
 /** Longer than the pools of common clients keep a socket, so that they close it, not we. */
 const IDLE_SOCKET_MS = 90_000;
+/** What is being sent when the front stops may still arrive. */
+const STOP_GRACE_MS = 2_000;
 
 export interface FrontOptions {
   readonly host: string;
@@ -31,6 +44,13 @@ export interface FrontOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: ProxyMetrics;
+}
+
+interface Exchange extends Target {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly requestId: string;
 }
 
 export class ModelFront {
@@ -59,110 +79,113 @@ export class ModelFront {
   }
 
   async stop(): Promise<void> {
-    this.server.closeIdleConnections();
     const closed = new Promise((resolve) => this.server.close(resolve));
-    this.server.closeAllConnections();
+    const cancel = this.options.clock.after(STOP_GRACE_MS, () => this.server.closeAllConnections());
     await closed;
+    cancel();
   }
 
   private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const headers = singleHeaders(request);
+    const requestId = `req_${randomBytes(12).toString("hex")}`;
+    response.setHeader("request-id", requestId); // H2
+    response.setHeader("x-request-id", requestId);
+    const found = target({ method: request.method ?? "", url: request.url ?? "", headers });
+    const exchange = { ...found, request, response, headers, requestId };
     try {
-      await this.route(request, response);
+      await this.route(exchange);
     } catch (error) {
-      this.refuse(response, fromUnknown(error, "MORTISE_PROVIDER_ENGINE"));
+      this.refuse(exchange, fromUnknown(error, "MORTISE_TRANSPORT_INTERNAL"));
     }
   }
 
-  private async route(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const path = (request.url ?? "").split("?", 1)[0]!;
-    if (request.method === "HEAD") {
-      response.writeHead(200).end();
-      return;
+  private async route(exchange: Exchange): Promise<void> {
+    const { route, request, response } = exchange;
+    if (route.kind === "alive") return answerAlive(response);
+    if (route.kind === "telemetry") return answerTelemetry(request, response);
+    if (route.kind === "upgrade") return refuseUpgrade(response);
+    const session = await this.sessionOf(exchange);
+    const isAnthropic = exchange.headers["anthropic-version"] !== undefined;
+    switch (route.kind) {
+      case "model-call":
+        return this.complete(exchange, session);
+      case "count-tokens":
+        return this.countTokens(exchange, session);
+      case "models":
+        return answerModels(response, session.modelName, isAnthropic);
+      case "model":
+        return answerModel(response, route.name, isAnthropic);
+      default:
+        throw notFound();
     }
-    const terms = this.authenticate(request);
+  }
+
+  private async sessionOf(exchange: Exchange): Promise<Session> {
+    const { sessions, tokens } = this.options;
+    const terms = authenticate(tokens, exchange);
     if (this.isDraining) throw stopping();
-    if (request.method === "POST" && path.endsWith("/chat/completions"))
-      return this.complete(request, response, terms);
-    if (request.method === "GET" && /\/models(\/[^/]+)?$/.test(path))
-      return this.models(path, response, terms);
-    const body = {
-      error: { message: "Not found.", type: "invalid_request_error", param: null, code: "not_found" },
-    };
-    answer(response, 404, body);
+    if (exchange.route.kind === "unknown") throw notFound();
+    return sessions.obtain(terms, ENGINE_PATIENCE_MS);
   }
 
-  private authenticate(request: IncomingMessage): SessionTerms {
-    const [, token] = /^Bearer\s+(\S+)\s*$/i.exec(request.headers.authorization ?? "") ?? [];
-    const terms = token === undefined ? undefined : this.options.tokens.verify(token);
-    if (terms) return terms;
-    throw new MortiseError({ code: "MORTISE_PROVIDER_UNAUTHORIZED", message: "Incorrect API key provided." });
+  private async complete(exchange: Exchange, session: Session): Promise<void> {
+    const { request, response, headers, dialect } = exchange;
+    const { clock, metrics } = this.options;
+    const call = dialect.read(await readJsonBody(request, BODY_LIMIT_BYTES));
+    const connection = await session.ask({ request: call, headers });
+    const { turn } = connection.reply;
+    const head = { turn, model: call.model ?? session.modelName, createdMs: clock.now() };
+    const isDelivered = await (call.isStream ? deliverStream : deliverWhole)(
+      {
+        response,
+        connection,
+        dialect,
+        requestId: exchange.requestId,
+        writer: dialect.writer(head, call),
+        tokens: () => (call.wantsTokens ? session.tokensOf(turn) : undefined),
+      },
+      clock,
+    );
+    if (!isDelivered) metrics.undelivered.inc({ dialect: dialect.name });
   }
 
-  private async complete(
-    request: IncomingMessage,
-    response: ServerResponse,
-    terms: SessionTerms,
-  ): Promise<void> {
-    const { sessions, clock } = this.options;
-    const session = await sessions.obtain(terms, ENGINE_PATIENCE_MS);
-    const chat = chatDialect.read(await readJsonBody(request, BODY_LIMIT_BYTES));
-    const connection = await session.ask(chat);
-    if (response.destroyed) {
-      connection.lost();
-      return;
-    }
-    const head = {
-      turn: connection.reply.turn,
-      model: chat.model ?? session.modelName,
-      createdMs: clock.now(),
-    };
-    const delivery = { response, connection, dialect: chatDialect, writer: chatDialect.writer(head, chat) };
-    if (!chat.isStream) return deliverWhole(delivery);
-    return deliverStream(delivery, clock);
+  private async countTokens({ request, response, headers, dialect }: Exchange, session: Session) {
+    const call = dialect.read(await readJsonBody(request, BODY_LIMIT_BYTES));
+    const body = tokenCountBody(session.countTokens({ request: call, headers }));
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(body);
   }
 
-  private async models(path: string, response: ServerResponse, terms: SessionTerms): Promise<void> {
-    const session = await this.options.sessions.obtain(terms, ENGINE_PATIENCE_MS);
-    const asked = /\/models\/([^/]+)$/.exec(path)?.[1];
-    const model = {
-      id: asked === undefined ? session.modelName : decoded(asked),
-      object: "model",
-      created: 0,
-      owned_by: "mortise",
-    };
-    answer(response, 200, asked === undefined ? { object: "list", data: [model] } : model);
-  }
-
-  private refuse(response: ServerResponse, error: MortiseError): void {
-    this.options.metrics.refused.inc({ code: error.code });
-    if (error.boundary !== "provider") this.options.log.error({ event: "request.failed", err: error });
+  /** H1 */
+  private refuse(exchange: Exchange, error: MortiseError): void {
+    const { request, response, dialect, requestId } = exchange;
+    this.options.metrics.refused.inc({ code: error.code, dialect: dialect.name });
+    if (error.boundary !== "provider" && error.disposition !== "cancelled")
+      this.options.log.error({ event: "request.failed", requestId, dialect: dialect.name, err: error });
     if (response.headersSent || response.destroyed) {
       response.destroy();
       return;
     }
-    const { status, headers, body } = chatDialect.refuse(error, "");
-    // The rest of an unread body would be taken for the next request.
-    response.writeHead(status, { ...headers, "content-type": "application/json", connection: "close" });
-    response.end(body);
-  }
-}
-
-function decoded(name: string): string {
-  try {
-    return decodeURIComponent(name);
-  } catch (cause) {
-    throw new MortiseError({
-      code: "MORTISE_PROVIDER_BAD_REQUEST",
-      message: "The model's name is not percent-encoded text.",
-      cause,
-      detail: { field: "model" },
+    const { status, headers, body } = dialect.refuse(error, requestId);
+    response.writeHead(status, {
+      ...headers,
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(body),
     });
+    response.end(body);
+    if (!request.complete) discard(request, DISCARD_LIMIT_BYTES);
   }
 }
 
-function answer(response: ServerResponse, status: number, body: object): void {
-  response.writeHead(status, { "content-type": "application/json" });
-  response.end(JSON.stringify(body));
+/** Repeated headers are joined, as HTTP says; names are lower-case already. */
+function singleHeaders({ headers }: IncomingMessage): Record<string, string | undefined> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value]),
+  );
+}
+
+function notFound(): MortiseError {
+  return new MortiseError({ code: "MORTISE_PROVIDER_NOT_FOUND", message: "There is nothing at this path." });
 }
 
 function stopping(): MortiseError {

@@ -55,15 +55,16 @@ export class Journal {
   }
 
   /**
-   * Stores a turn after `lastSequence` and resolves to its own sequence.
-   * @throws MortiseError MORTISE_TRANSPORT_SEQUENCE_CONFLICT when another writer was first
+   * Tries once to store a turn after `lastSequence` and resolves to its own sequence.
+   * @throws MortiseError MORTISE_TRANSPORT_SEQUENCE_CONFLICT when another writer was first; UNAVAILABLE and
+   *   FULL leave open whether it was stored: the same call again finds out
    */
   async appendTurn(turn: Turn, lastSequence: number): Promise<number> {
     // The id names the content too: a writer that lost the race must meet the conflict, not pass as a repeat.
     const content = createHash("sha256").update(turn.bodyDigest).update(turn.sampledIds).digest("base64url");
     const record = create(CaptureRecordSchema, { record: { case: "turn", value: turn } });
     const id = `${this.run}/${this.trial}/${turn.turn}/${content}`;
-    const { sequence } = await this.publish(record, id, lastSequence);
+    const { sequence } = await this.publish(record, { id, lastSequence, patienceMs: 0 });
     if (sequence <= lastSequence) throw this.conflict(`turn ${turn.turn} was stored earlier`);
     return sequence;
   }
@@ -74,22 +75,23 @@ export class Journal {
    */
   async appendSeal(seal: SessionSealed, lastSequence: number): Promise<number> {
     const record = create(CaptureRecordSchema, { record: { case: "sealed", value: seal } });
-    const { sequence, duplicate } = await this.publish(
-      record,
-      `${this.run}/${this.trial}/sealed`,
-      lastSequence,
-    );
+    const id = `${this.run}/${this.trial}/sealed`;
+    const { sequence, duplicate } = await this.publish(record, { id, lastSequence });
     if (duplicate) throw this.conflict("a seal is there already");
     return sequence;
   }
 
-  private publish(message: CaptureRecord, dedupeId: string, lastSequence: number) {
+  private publish(
+    message: CaptureRecord,
+    { id, lastSequence, patienceMs }: { id: string; lastSequence: number; patienceMs?: number },
+  ) {
     return this.bus.publish({
       subject: subject.capture(this.run, this.trial),
       schema: CaptureRecordSchema,
       message,
-      dedupeId,
+      dedupeId: id,
       expectLastSubjectSequence: lastSequence,
+      ...(patienceMs !== undefined && { patienceMs }),
     });
   }
 

@@ -16,6 +16,7 @@ export interface Connection {
   delivered(): void;
   /** The connection ended before that. */
   lost(): void;
+  readonly isDelivered: boolean;
 }
 
 /** Parses sampled ids and gives calls their ids; collects what the turn record says of the reply. */
@@ -53,31 +54,38 @@ export class ReplyBuilder {
 
 export class Reply {
   readonly turn: string;
-  readonly bodyDigest: Uint8Array;
+  /** Tokens of the whole context it is sampled under. */
+  readonly promptTokens: number;
   /** Everything said so far. */
   readonly parts: ReplyPart[] = [];
+  /** Resolves once nothing more will be said: what is left is storing it. */
+  readonly sampled: Promise<void>;
   /** Resolves once the turn is on the stream (C3); rejects with what the harness is told. */
   readonly ended: Promise<ReplyEnd>;
   /** Bytes handed to sockets so far, over all connections. */
   bytesDelivered = 0;
+  /** Told when the last connection was lost before the reply was delivered. */
+  onOrphaned: () => void = () => {};
   private connections = 0;
   private isDelivered = false;
   private readonly listeners = new Set<() => void>();
-  private settle!: { resolve(end: ReplyEnd): void; reject(error: MortiseError): void };
+  private readonly settle: PromiseWithResolvers<ReplyEnd>;
+  private readonly sampling: PromiseWithResolvers<void>;
 
-  constructor(turn: string, bodyDigest: Uint8Array) {
+  constructor(turn: string, promptTokens: number) {
     this.turn = turn;
-    this.bodyDigest = bodyDigest;
-    this.ended = new Promise((resolve, reject) => {
-      this.settle = { resolve, reject };
-    });
+    this.promptTokens = promptTokens;
+    this.sampling = Promise.withResolvers();
+    this.sampled = this.sampling.promise;
+    this.settle = Promise.withResolvers();
+    this.ended = this.settle.promise;
     // A reply whose connections are gone may fail with nobody waiting.
     this.ended.catch(() => {});
   }
 
   /** A finished reply, word for word, from its record. Undecided until it is delivered again. */
   static fromTurn(turn: Turn, syntax: ReplySyntax, promptTokens: number): Reply {
-    const reply = new Reply(turn.turn, turn.bodyDigest);
+    const reply = new Reply(turn.turn, promptTokens);
     const builder = new ReplyBuilder(syntax, (call) => turn.toolCalls[call]!.id);
     const ids = unpackIds(turn.sampledIds);
     reply.say([...builder.push(ids), ...builder.end()]);
@@ -97,11 +105,18 @@ export class Reply {
     for (const listener of this.listeners) listener();
   }
 
+  /** Nothing more will be said. */
+  close(): void {
+    this.sampling.resolve();
+  }
+
   end(end: ReplyEnd): void {
+    this.close();
     this.settle.resolve(end);
   }
 
   fail(error: MortiseError): void {
+    this.close();
     this.settle.reject(error);
   }
 
@@ -110,12 +125,15 @@ export class Reply {
     this.connections++;
     let onParts: (() => void) | undefined;
     let isOpen = true;
-    const leave = (isDelivered: boolean) => {
+    let isDelivered = false;
+    const leave = (wasDelivered: boolean) => {
       if (!isOpen) return;
       isOpen = false;
       this.connections--;
-      this.isDelivered ||= isDelivered;
+      isDelivered = wasDelivered;
+      this.isDelivered ||= wasDelivered;
       if (onParts) this.listeners.delete(onParts);
+      if (this.isOrphaned) this.onOrphaned();
     };
     return {
       reply: this,
@@ -125,6 +143,9 @@ export class Reply {
       },
       delivered: () => leave(true),
       lost: () => leave(false),
+      get isDelivered() {
+        return isDelivered;
+      },
     };
   }
 

@@ -6,41 +6,54 @@
  * S1  A turn is journalled before its reply ends, and joins the tree only then (C3).
  * S2  Appends go one at a time, each after the sequence this session knows; a session that lost the race is
  *     dropped and read again, and its replies fail with an error the harness retries.
- * S3  A broken connection does not stop a turn: the retry finds it (C6). Sealing does.
+ * S3  A request that goes on from an unfinished reply ends that reply's sampling and is attached to what there
+ *     is of it (C4, adopted partial); any other broken connection leaves the turn to its retry (R1).
  */
-import { randomBytes } from "node:crypto";
 import {
   decideRole,
   digestRequest,
-  digestText,
   digestTools,
-  foldDelivery,
   type RequestDigests,
   TurnTree,
+  unpackIds,
+  unpackLogProbabilities,
 } from "@mortise/capture";
 import { Delivery, FinishReason, MortiseError, type Turn } from "@mortise/contracts";
-import type { ModelRequest } from "@mortise/dialects";
+import { echoedText, type ModelRequest, type ReplyTokens } from "@mortise/dialects";
 import { type Clock, fromUnknown, withTrace } from "@mortise/kernel";
 import type { RunPolicy } from "../run-policy.js";
 import { Budget } from "./budget.js";
+import { Deliveries } from "./deliveries.js";
 import type { Journal, JournalContents } from "./journal.js";
-import { type Connection, Reply, ReplyBuilder } from "./reply.js";
+import { type Connection, Reply } from "./reply.js";
+import { RunningTurn } from "./running-turn.js";
+import { replySyntax, sampleTurn } from "./sampling.js";
 import { type Seal, sealRecord } from "./seal.js";
+import type { Spool } from "./spool.js";
+import { Stopwatch, type TurnPart } from "./stopwatch.js";
 import type { SessionTerms } from "./token.js";
-import { type PlannedTurn, planTurn, turnRecord } from "./turn.js";
+import { type PlannedTurn, planTurn, recordBytes, renderContext, type TurnInputs } from "./turn.js";
+
+/** One model call as it came: its body, read, and what its headers say about the caller. */
+export interface ModelCall {
+  readonly request: ModelRequest;
+  /** Lower-case names. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+}
 
 /** What a session tells about itself, for metrics. */
 export interface SessionEvents {
-  captured(turn: Turn, plan: PlannedTurn): void;
+  captured(turn: Turn, plan: PlannedTurn, times: ReadonlyMap<TurnPart, number>): void;
   coalesced(how: "joined" | "replayed"): void;
   /** The journal knows more than this session: forget it (S2). */
-  overtaken(): void;
+  overtaken(session: Session): void;
 }
 
 export interface SessionParts {
   readonly terms: SessionTerms;
   readonly policy: RunPolicy;
   readonly journal: Journal;
+  readonly spool: Spool;
   readonly clock: Clock;
   readonly events: SessionEvents;
 }
@@ -52,10 +65,9 @@ export class Session {
   private readonly parts: SessionParts;
   private readonly tree = new TurnTree();
   private readonly sequences = new Map<string, number>();
-  private readonly replies = new Map<string, Reply>();
-  private readonly inFlight = new Map<Reply, Promise<void>>();
+  private readonly deliveries = new Deliveries();
+  private readonly running = new Set<RunningTurn>();
   private readonly budget: Budget;
-  private readonly stop = new AbortController();
   private lastSequence: number;
   private nextIndex: number;
   private tail: Promise<unknown> = Promise.resolve();
@@ -70,7 +82,7 @@ export class Session {
     this.budget = new Budget(parts.terms.budget, parts.clock);
     for (const { turn, sequence } of journal.turns) {
       this.remember(turn, sequence);
-      this.budget.restore(this.tree.contextOf(turn.turn).length, turn.sampledIds.byteLength / 4);
+      this.budget.restore(turn, this.tree.contextOf(turn.turn).length);
     }
   }
 
@@ -79,30 +91,43 @@ export class Session {
     return this.parts.policy.config.policy.name;
   }
 
-  /** Resolves when nothing is being sampled. */
+  /** Resolves when nothing is being sampled or waits to be stored. */
   async idle(): Promise<void> {
-    while (this.inFlight.size > 0) await Promise.all(this.inFlight.values());
+    while (this.running.size > 0) await Promise.all([...this.running].map((turn) => turn.done));
   }
 
   /**
-   * The reply to a request: joined, replayed, or sampled anew. Resolves before anything is sampled.
-   * @throws MortiseError for requests that are refused: budget, context length, tools without a parser
+   * The reply to a call: joined, replayed, or sampled anew. Resolves before anything is sampled.
+   * @throws MortiseError for calls that are refused: budget, context length, tools without a parser, full spool
    */
-  async ask(request: ModelRequest): Promise<Connection> {
+  async ask(call: ModelCall): Promise<Connection> {
     this.refuseIfSealing();
-    const digests = digestRequest(request.conversation, request.toolChoice);
-    const known = this.coalesce(digests, request);
+    const digests = digestsOf(call.request);
+    const known = this.coalesce(digests, call.request);
     if (known) return known.connect();
-    // A harness may build on a reply whose connection broke: let it be captured first (C4, adopted partial).
-    const orphans = [...this.inFlight].filter(([reply]) => reply.isOrphaned);
-    if (orphans.length > 0) {
-      await Promise.all(orphans.map(([, done]) => done));
-      this.refuseIfSealing();
-    }
-    return this.sample(request, digests).connect();
+    await this.captureExtended(digests);
+    this.refuseIfSealing();
+    return this.sample(call, digests).connect();
   }
 
-  /** Ends the session: aborts what is being sampled, records it, publishes the seal. Idempotent. */
+  /** Tokens of the context the call would be sampled under if it were asked now. @throws as `ask` */
+  countTokens(call: ModelCall): number {
+    this.refuseIfSealing();
+    return renderContext(this.inputs(call, digestsOf(call.request))).contextIds.length;
+  }
+
+  /** Ids and log-probabilities of a captured turn. */
+  tokensOf(id: string): ReplyTokens {
+    const turn = this.tree.turns.find((one) => one.turn === id)!;
+    const logProbabilities = unpackLogProbabilities(turn.logProbabilities);
+    return {
+      promptIds: this.tree.contextOf(id),
+      ids: unpackIds(turn.sampledIds),
+      logProbabilities: logProbabilities.length > 0 ? logProbabilities : undefined,
+    };
+  }
+
+  /** Ends the session: cuts what is being sampled, records it, publishes the seal. Idempotent. */
   seal(): Promise<Seal> {
     this.sealing ??= this.sealOnce();
     return this.sealing;
@@ -110,8 +135,8 @@ export class Session {
 
   /** Cuts what is being sampled without sealing: the process ends, a retry is served from the journal. */
   async interrupt(): Promise<void> {
-    this.stop.abort(new MortiseError({ code: "MORTISE_PROVIDER_ENGINE", message: "The proxy is stopping." }));
-    await Promise.all(this.inFlight.values());
+    this.cutAll(new MortiseError({ code: "MORTISE_PROVIDER_ENGINE", message: "The proxy is stopping." }));
+    await this.idle();
   }
 
   private refuseIfSealing(): void {
@@ -119,31 +144,35 @@ export class Session {
   }
 
   /** C6: the same body, answered with a reply that nobody has and nobody is getting. */
-  private coalesce(digests: RequestDigests, request: ModelRequest): Reply | undefined {
-    const same = (body: Uint8Array) => Buffer.compare(body, digests.body) === 0;
-    for (const reply of this.inFlight.keys())
-      if (reply.isOrphaned && same(reply.bodyDigest)) {
+  private coalesce(digests: RequestDigests, request: ModelRequest): { connect(): Connection } | undefined {
+    for (const turn of this.running)
+      if (turn.isJoinedBy(digests)) {
         this.parts.events.coalesced("joined");
-        return reply;
+        return turn;
       }
     const turn = this.tree.sameBody(digests).at(-1);
-    if (!turn || this.deliveries().get(turn.turn) === Delivery.DELIVERED) return undefined;
-    const earlier = this.replies.get(turn.turn);
-    if (earlier && !earlier.isOrphaned) return undefined;
+    if (!turn || this.deliveries.isBeingRead(turn.turn)) return undefined;
+    if (this.deliveries.of(this.tree.turns).get(turn.turn) === Delivery.DELIVERED) return undefined;
     // An aborted turn was cut by us, not by its connection: nothing to replay.
     if (turn.finish === FinishReason.ABORT) return undefined;
     const promptTokens = this.tree.contextOf(turn.turn).length;
-    const reply = Reply.fromTurn(turn, this.syntaxOf(request), promptTokens);
-    this.replies.set(turn.turn, reply);
+    const reply = Reply.fromTurn(turn, replySyntax(this.parts.policy, request), promptTokens);
+    this.deliveries.watch(reply);
     this.parts.events.coalesced("replayed");
     return reply;
   }
 
-  private sample(request: ModelRequest, digests: RequestDigests): Reply {
-    this.budget.check();
-    const index = this.nextIndex;
+  /** S3 */
+  private async captureExtended(digests: RequestDigests): Promise<void> {
+    const extended = [...this.running].filter((turn) => turn.isOrphaned && turn.isExtendedBy(digests));
+    for (const turn of extended) turn.cut(adopted());
+    await Promise.all(extended.map((turn) => turn.done));
+  }
+
+  /** Where the call hangs in the tree, and whose tokens it makes. */
+  private inputs({ request }: ModelCall, digests: RequestDigests): TurnInputs {
     const { terms, policy, clock } = this.parts;
-    const deliveries = this.deliveries();
+    const deliveries = this.deliveries.of(this.tree.turns);
     const attachment = this.tree.attach(digests, (turn) => deliveries.get(turn)!);
     const role = decideRole(this.tree.turns, {
       thread: attachment.thread,
@@ -151,96 +180,84 @@ export class Session {
       hasTools: request.conversation.tools.length > 0,
       noToolsDigest: NO_TOOLS,
     });
-    const parentIds = attachment.parent ? this.tree.idsOf(attachment.parent.turn) : new Int32Array();
-    const plan = planTurn({
+    return {
       terms,
       policy,
       request,
       digests,
       attachment,
       role,
-      parentIds,
-      index,
+      parentIds: attachment.parent ? this.tree.idsOf(attachment.parent.turn) : new Int32Array(),
+      index: this.nextIndex,
       now: clock.now(),
-    });
-    const maxTokens = this.budget.reserve(plan.contextIds.length, plan.maxTokens);
-    this.nextIndex++;
-    const reply = new Reply(plan.turn, digests.body);
-    const done = withTrace(`${terms.run}/${terms.trial}`, () =>
-      this.run({ ...plan, maxTokens }, request, reply),
-    );
-    this.inFlight.set(reply, done);
-    return reply;
+    };
   }
 
-  private async run(plan: PlannedTurn, request: ModelRequest, reply: Reply): Promise<void> {
+  private sample(call: ModelCall, digests: RequestDigests): RunningTurn {
+    const { terms, clock, spool } = this.parts;
+    const stopwatch = new Stopwatch(clock);
+    spool.refuseIfFull();
+    this.budget.check();
+    const plan = planTurn(this.inputs(call, digests));
+    const maxTokens = this.budget.reserve(plan.known.thread!, plan.contextIds.length, plan.maxTokens);
+    this.nextIndex++;
+    stopwatch.lap("plan");
+    const reply = new Reply(plan.turn, plan.contextIds.length);
+    const turn = new RunningTurn({ reply, digests, clock }, (signal) =>
+      withTrace(`${terms.run}/${terms.trial}`, () =>
+        this.run({ ...plan, maxTokens }, { request: call.request, reply, signal, stopwatch }),
+      ),
+    );
+    this.running.add(turn);
+    void turn.done.then(() => this.running.delete(turn));
+    return turn;
+  }
+
+  private async run(
+    plan: PlannedTurn,
+    making: { request: ModelRequest; reply: Reply; signal: AbortSignal; stopwatch: Stopwatch },
+  ): Promise<void> {
+    const { terms, policy, clock, events } = this.parts;
+    const { reply, signal, stopwatch } = making;
+    let isCaptured = false;
     try {
-      const builder = new ReplyBuilder(this.syntaxOf(request), (call) => callId(plan.turn, call));
-      const generated = await this.generate(plan, request.isStream, reply, builder);
-      if (generated.ids.length === 0) throw this.stop.signal.reason;
-      const turn = turnRecord(plan, generated, builder, {
-        engine: this.parts.policy.engine.id,
-        requested: request.requested,
-        textDigest: digestText(builder.text),
-        bytesDelivered: reply.bytesDelivered,
-        endedAt: this.parts.clock.now(),
-      });
+      const turn = await sampleTurn({ plan, terms, policy, clock, ...making });
       await this.append(turn);
-      this.replies.set(turn.turn, reply);
+      stopwatch.lap("journal");
+      isCaptured = true;
       this.failure = "";
-      this.budget.sampled(generated.ids.length);
-      this.parts.events.captured(turn, plan);
-      if (generated.finish === "abort") throw this.stop.signal.reason;
-      const promptTokens = plan.contextIds.length;
+      this.deliveries.watch(reply);
+      this.budget.captured(turn);
+      events.captured(turn, plan, stopwatch.times);
+      if (turn.finish === FinishReason.ABORT) throw signal.reason;
       reply.end({
         finish: turn.finish,
-        promptTokens,
+        promptTokens: plan.contextIds.length,
         cachedTokens: turn.prefixLength,
-        completionTokens: generated.ids.length,
+        completionTokens: turn.sampledIds.byteLength / 4,
         reasoningTokens: 0,
       });
     } catch (error) {
       const known = fromUnknown(error, "MORTISE_PROVIDER_ENGINE");
-      if (!this.stop.signal.aborted) this.failure = known.code;
+      if (!isCaptured) this.budget.release(plan.contextIds.length);
+      if (!signal.aborted) this.failure = known.code;
       reply.fail(known);
-    } finally {
-      this.inFlight.delete(reply);
     }
-  }
-
-  /** Samples a turn; the reply says what is sampled, as it comes or at the end. */
-  private async generate(plan: PlannedTurn, isStream: boolean, reply: Reply, builder: ReplyBuilder) {
-    const { policy, terms } = this.parts;
-    let taken = 0;
-    const onIds = (ids: readonly number[]) => {
-      taken += ids.length;
-      reply.say(builder.push(ids));
-    };
-    const generated = await policy.engine.generate({
-      affinity: terms.trial,
-      contextIds: plan.contextIds,
-      maxTokens: plan.maxTokens,
-      temperature: plan.temperature,
-      stopIds: policy.stopIds,
-      rngKey: terms.rngKey,
-      turnIndex: plan.index,
-      onIds: isStream ? onIds : undefined,
-      signal: this.stop.signal,
-    });
-    reply.say([...builder.push(generated.ids.subarray(taken)), ...builder.end()]);
-    return generated;
   }
 
   /** S1, S2 */
   private append(turn: Turn): Promise<void> {
-    const appended = this.tail.then(async () => {
-      const sequence = await this.parts.journal.appendTurn(turn, this.lastSequence);
-      this.remember(turn, sequence);
-    });
-    this.tail = appended.catch(() => {});
-    return appended.catch((error: unknown) => {
-      this.parts.events.overtaken();
-      throw error;
+    const { journal, spool, events } = this.parts;
+    return spool.hold(recordBytes(turn), () => {
+      const appended = this.tail.then(async () => {
+        const sequence = await spool.store(() => journal.appendTurn(turn, this.lastSequence));
+        this.remember(turn, sequence);
+      });
+      this.tail = appended.catch(() => {});
+      return appended.catch((error: unknown) => {
+        events.overtaken(this);
+        throw error;
+      });
     });
   }
 
@@ -250,26 +267,17 @@ export class Session {
     this.lastSequence = sequence;
   }
 
-  /** What is known of each turn's reply: an echo proves delivery; of nothing known it is undecided. */
-  private deliveries(): Map<string, Delivery> {
-    const observed = new Map([...this.replies].map(([turn, reply]) => [turn, reply.delivery]));
-    return foldDelivery(this.tree.turns, observed);
-  }
-
-  private syntaxOf(request: ModelRequest) {
-    const { tokenizer, toolFormat, stopIds } = this.parts.policy;
-    const tools = request.conversation.tools;
-    const hasCalls = tools.length > 0 && request.toolChoice.mode !== "none";
-    return { tokenizer, format: hasCalls ? toolFormat : undefined, tools, stopIds };
+  private cutAll(reason: MortiseError): void {
+    for (const turn of this.running) turn.cut(reason);
   }
 
   private async sealOnce(): Promise<Seal> {
-    this.stop.abort(sessionEnded());
-    await Promise.all(this.inFlight.values());
+    this.cutAll(sessionEnded());
+    await this.idle();
     const record = sealRecord(this.terms, {
       turns: this.tree.turns,
       sequences: this.sequences,
-      delivery: this.deliveries(),
+      delivery: this.deliveries.of(this.tree.turns),
       lastSequence: this.lastSequence,
       budgetReached: this.budget.reached,
       failure: this.failure,
@@ -282,15 +290,18 @@ export class Session {
   }
 }
 
-/** Differs between processes: a turn that was never recorded may be sampled again under its number. */
-const PROCESS_NONCE = randomBytes(6).toString("hex");
-
-/** Unique in a session; letters, digits, '-' and '_' only. A replayed reply takes its ids from the record. */
-function callId(turn: string, ordinal: number): string {
-  return `call_${turn}_${ordinal}_${PROCESS_NONCE}`;
+function digestsOf({ conversation, toolChoice }: ModelRequest): RequestDigests {
+  return digestRequest(conversation, toolChoice);
 }
 
 /** What a harness is told once the session's token is dead. */
 export function sessionEnded(): MortiseError {
   return new MortiseError({ code: "MORTISE_PROVIDER_UNAUTHORIZED", message: "The session has ended." });
+}
+
+function adopted(): MortiseError {
+  return new MortiseError({
+    code: "MORTISE_TRANSPORT_CANCELLED",
+    message: "The harness went on from the part of the reply it had.",
+  });
 }

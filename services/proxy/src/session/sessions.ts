@@ -11,6 +11,7 @@ import type { RunPolicies } from "../run-policy.js";
 import { Journal, type JournalContents } from "./journal.js";
 import { type Seal, sealRecord } from "./seal.js";
 import { Session, type SessionEvents, sessionEnded } from "./session.js";
+import type { Spool } from "./spool.js";
 import type { SessionTerms } from "./token.js";
 
 /** Seals kept in memory, so that a dead token is refused without reading the stream. */
@@ -24,6 +25,7 @@ export interface SessionsOptions {
   readonly clock: Clock;
   readonly metrics: ProxyMetrics;
   readonly policies: RunPolicies;
+  readonly spool: Spool;
 }
 
 export class Sessions {
@@ -79,14 +81,17 @@ export class Sessions {
   /** Waits until nothing is being sampled, then cuts what still is when `signal` is aborted. */
   async drain(signal: AbortSignal): Promise<void> {
     const sessions = await Promise.all([...this.live.values()].map((one) => one.catch(() => undefined)));
-    const cut = () => sessions.forEach((session) => void session?.interrupt());
+    const cut = () => {
+      for (const session of sessions) void session?.interrupt();
+      this.options.spool.close();
+    };
     signal.addEventListener("abort", cut, { once: true });
     await Promise.all(sessions.map((session) => session?.idle()));
     signal.removeEventListener("abort", cut);
   }
 
   private async load(terms: SessionTerms, patienceMs: number): Promise<Session> {
-    const { bus, clock, policies } = this.options;
+    const { bus, clock, policies, spool } = this.options;
     const policy = await policies.serving(terms.run, patienceMs);
     const journal = new Journal(bus, terms.run, terms.trial);
     const contents = await journal.read();
@@ -94,7 +99,8 @@ export class Sessions {
       this.keep(keyOf(terms), contents.seal);
       throw sessionEnded();
     }
-    return new Session({ terms, policy, journal, clock, events: this.eventsOf(terms) }, contents);
+    const events = this.eventsOf(terms);
+    return new Session({ terms, policy, journal, spool, clock, events }, contents);
   }
 
   private async sealFromJournal(run: string, trial: string): Promise<Seal> {
@@ -121,15 +127,21 @@ export class Sessions {
 
   private eventsOf(terms: SessionTerms): SessionEvents {
     const { metrics } = this.options;
-    const key = keyOf(terms);
     return {
-      captured: (turn, plan) => metrics.captured(turn, plan.contextIds.length),
+      captured: (turn, plan, times) => metrics.captured(turn, plan.contextIds.length, times),
       coalesced: (how) => metrics.coalesced.inc({ how }),
-      overtaken: () => {
+      overtaken: (session) => {
         metrics.overtaken.inc();
-        this.live.delete(key);
+        void this.forget(keyOf(terms), session);
       },
     };
+  }
+
+  /** A session read again meanwhile stays. */
+  private async forget(key: string, session: Session): Promise<void> {
+    const live = this.live.get(key);
+    if ((await live?.catch(() => undefined)) === session && this.live.get(key) === live)
+      this.live.delete(key);
   }
 
   private keep(key: string, seal: Seal): void {

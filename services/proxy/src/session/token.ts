@@ -23,6 +23,7 @@ export const SessionTerms = z.strictObject({
     promptTokens: z.number().min(0),
     responseTokens: z.number().min(0),
     wallClockMs: z.number().min(0),
+    turnsWithoutCall: z.number().min(0),
   }),
 });
 export type SessionTerms = z.infer<typeof SessionTerms>;

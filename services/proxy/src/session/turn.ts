@@ -42,16 +42,12 @@ export interface PlannedTurn {
 }
 
 /**
- * @throws MortiseError MORTISE_PROVIDER_CONTEXT_LENGTH, MORTISE_PROVIDER_BAD_REQUEST (tools without a parser,
- *   messages the template refuses)
+ * A turn as it will be sampled.
+ * @throws MortiseError MORTISE_PROVIDER_CONTEXT_LENGTH, and as `renderContext`
  */
 export function planTurn(inputs: TurnInputs): PlannedTurn {
   const { terms, policy, request, digests, role, index } = inputs;
-  if (request.conversation.tools.length > 0 && !policy.toolFormat) throw noToolParser();
-  const placed = place(inputs);
-  const contextIds = new Int32Array(placed.prefixLength + placed.suffix.length);
-  contextIds.set(inputs.parentIds.subarray(0, placed.prefixLength));
-  contextIds.set(placed.suffix, placed.prefixLength);
+  const { contextIds, placed } = renderContext(inputs);
   const room = policy.maxPositions - contextIds.length;
   if (room < 1) throw tooLong(contextIds.length, policy.maxPositions);
   const temperature = terms.temperature ?? policy.config.rollout.temperature;
@@ -82,6 +78,20 @@ export function planTurn(inputs: TurnInputs): PlannedTurn {
       startedAtMs: BigInt(inputs.now),
     },
   };
+}
+
+/**
+ * The ids a request is sampled under.
+ * @throws MortiseError MORTISE_PROVIDER_BAD_REQUEST (tools without a parser, messages the template refuses)
+ */
+export function renderContext(inputs: TurnInputs): { contextIds: Int32Array; placed: Placement } {
+  const { policy, request, parentIds } = inputs;
+  if (request.conversation.tools.length > 0 && !policy.toolFormat) throw noToolParser();
+  const placed = place(inputs);
+  const contextIds = new Int32Array(placed.prefixLength + placed.suffix.length);
+  contextIds.set(parentIds.subarray(0, placed.prefixLength));
+  contextIds.set(placed.suffix, placed.prefixLength);
+  return { contextIds, placed };
 }
 
 interface Placement {
@@ -149,6 +159,12 @@ export function turnRecord(
     engine: facts.engine,
     endedAtMs: BigInt(facts.endedAt),
   });
+}
+
+/** About what a turn takes while it waits to be stored. */
+export function recordBytes(turn: Turn): number {
+  const packed = turn.suffixIds.length + turn.sampledIds.length + turn.logProbabilities.length;
+  return packed + turn.messageDigests.reduce((sum, digest) => sum + digest.length, 0);
 }
 
 function noToolParser(): MortiseError {
