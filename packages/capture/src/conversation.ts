@@ -53,27 +53,35 @@ export function normaliseText(content: TextContent): string {
   return parts.filter((text) => !VOLATILE_HEADERS.some((header) => text.startsWith(header))).join("");
 }
 
+/** The rank of a result that answers no call. */
+const LAST = Number.MAX_SAFE_INTEGER;
+
 /** Puts every run of tool results into the order of the calls it answers; unknown ids go last, as given. */
 export function normaliseConversation(conversation: Conversation): Conversation {
-  const messages = [...conversation.messages];
-  let callIds: readonly string[] = [];
-  for (let at = 0; at < messages.length; at++) {
-    const message = messages[at]!;
-    if (message.role === "assistant") callIds = message.toolCalls.map((call) => call.id);
-    if (message.role !== "tool") continue;
-    const end = endOfToolRun(messages, at);
-    const rank = (m: Message) => {
-      const found = m.role === "tool" ? callIds.indexOf(m.toolCallId) : -1;
-      return found < 0 ? callIds.length : found;
-    };
-    messages.splice(at, end - at, ...messages.slice(at, end).sort((a, b) => rank(a) - rank(b)));
-    at = end - 1;
+  const messages: Message[] = [];
+  let ranks: ReadonlyMap<string, number> = new Map();
+  let run: Message[] = [];
+  const endRun = () => {
+    const rank = (m: Message) => (m.role === "tool" ? ranks.get(m.toolCallId) : undefined) ?? LAST;
+    for (const result of run.sort((a, b) => rank(a) - rank(b))) messages.push(result);
+    run = [];
+  };
+  for (const message of conversation.messages) {
+    if (message.role === "tool") {
+      run.push(message);
+      continue;
+    }
+    endRun();
+    messages.push(message);
+    if (message.role === "assistant") ranks = firstPositions(message.toolCalls);
   }
+  endRun();
   return { messages, tools: conversation.tools };
 }
 
-function endOfToolRun(messages: readonly Message[], start: number): number {
-  let end = start;
-  while (messages[end]?.role === "tool") end++;
-  return end;
+/** Where each id stands first. A map, since a body may hold as many calls as its size allows. */
+function firstPositions(calls: readonly ToolCall[]): Map<string, number> {
+  const positions = new Map<string, number>();
+  for (const [at, { id }] of calls.entries()) if (!positions.has(id)) positions.set(id, at);
+  return positions;
 }

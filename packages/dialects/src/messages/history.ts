@@ -28,10 +28,7 @@ export function readSystem(value: unknown, audit: Audit): Message[] {
 export function readHistory(value: unknown, audit: Audit): Message[] {
   const given = optionalArray(value, "messages");
   if (given.length === 0) throw bad("messages", "is empty");
-  const messages: Message[] = [];
-  for (const [at, one] of given.entries())
-    for (const message of readMessage(one, `messages[${at}]`, audit)) join(messages, message);
-  return messages;
+  return joinRuns(given.flatMap((one, at) => readMessage(one, `messages[${at}]`, audit)));
 }
 
 function readMessage(value: unknown, field: string, audit: Audit): Message[] {
@@ -134,21 +131,34 @@ function argumentText(input: unknown, field: string, audit: Audit): string {
   return textOf(input, field);
 }
 
-function join(messages: Message[], next: Message): void {
-  const last = messages.at(-1);
-  if (last?.role === "user" && next.role === "user")
-    messages[messages.length - 1] = { role: "user", text: joinTexts(last.text, next.text) };
-  else if (last?.role === "assistant" && next.role === "assistant")
-    messages[messages.length - 1] = {
-      role: "assistant",
-      text: last.text + next.text,
-      reasoning: last.reasoning + next.reasoning,
-      toolCalls: [...last.toolCalls, ...next.toolCalls],
-    };
-  else messages.push(next);
+/** Each run of one role is joined once, so that a long run costs what it is long. */
+function joinRuns(messages: readonly Message[]): Message[] {
+  const joined: Message[] = [];
+  let at = 0;
+  while (at < messages.length) {
+    const { role } = messages[at]!;
+    let end = at + 1;
+    if (role === "user" || role === "assistant") while (messages[end]?.role === role) end++;
+    joined.push(end - at === 1 ? messages[at]! : joinRun(messages.slice(at, end)));
+    at = end;
+  }
+  return joined;
 }
 
-function joinTexts(before: string, after: string): string {
-  if (before === "" || after === "" || before.endsWith("\n")) return before + after;
-  return `${before}\n${after}`;
+function joinRun(run: readonly Message[]): Message {
+  const replies = run.filter((message) => message.role === "assistant");
+  if (replies.length === 0) return { role: "user", text: joinTexts(run.map(({ text }) => text)) };
+  return {
+    role: "assistant",
+    text: replies.map(({ text }) => text).join(""),
+    reasoning: replies.map(({ reasoning }) => reasoning).join(""),
+    toolCalls: replies.flatMap(({ toolCalls }) => toolCalls),
+  };
+}
+
+/** Joined by a newline where there is none already; empty texts join nothing. */
+function joinTexts(texts: readonly string[]): string {
+  const said = texts.filter((text) => text !== "");
+  const isLast = (at: number) => at === said.length - 1;
+  return said.map((text, at) => (isLast(at) || text.endsWith("\n") ? text : `${text}\n`)).join("");
 }

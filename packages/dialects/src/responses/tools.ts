@@ -57,6 +57,8 @@ class Reading implements OfferedTools {
   readonly targets = new Map<string, ToolTarget>();
   readonly hosted: string[] = [];
   private readonly names = new Set<string>();
+  /** The last number that was given to a name: thousands of equal names must not be counted through each time. */
+  private readonly repeats = new Map<string, number>();
   private readonly byWire = new Map<string, string>();
 
   policyName(name: string, namespace: string | undefined): string {
@@ -97,7 +99,9 @@ class Reading implements OfferedTools {
 
   private unique(name: string): string {
     let free = name;
-    for (let n = 2; this.names.has(free); n++) free = `${name}_${n}`;
+    let n = this.repeats.get(name) ?? 1;
+    while (this.names.has(free)) free = `${name}_${++n}`;
+    this.repeats.set(name, n);
     this.names.add(free);
     return free;
   }
