@@ -18,7 +18,7 @@ export interface RunPolicy {
   /** Undefined: requests with tools are refused. */
   readonly toolFormat: ToolFormat | undefined;
   readonly stopIds: ReadonlySet<number>;
-  /** Context and reply together, tokens. */
+  /** Context and reply together, tokens: the smaller of what the checkpoint and the engine allow. */
   readonly maxPositions: number;
   readonly engine: Engine;
 }
@@ -28,7 +28,7 @@ export interface RunPoliciesOptions {
   readonly log: Log;
   readonly clock: Clock;
   readonly feed: WeightsFeed;
-  makeEngine(run: string, checkpoint: Checkpoint): Engine;
+  makeEngine(run: string, checkpoint: Checkpoint, config: RunConfig): Engine | Promise<Engine>;
 }
 
 const RETRY_AFTER_MS = 500;
@@ -91,7 +91,7 @@ export class RunPolicies {
     const { bus, log, clock, feed } = this.options;
     const config = await readRunConfig(bus, run);
     const checkpoint = await openCheckpoint(config.policy.checkpoint);
-    const policy = policyOf(config, checkpoint, this.options.makeEngine(run, checkpoint));
+    const policy = policyOf(config, checkpoint, await this.options.makeEngine(run, checkpoint, config));
     if (!policy.renderer.isAppendOnly)
       log.warn({ event: "template.not-append-only", run, checkpoint: config.policy.checkpoint });
     this.ready.set(run, policy);
@@ -114,7 +114,10 @@ function policyOf(config: RunConfig, checkpoint: Checkpoint, engine: Engine): Ru
     renderer,
     toolFormat: toolFormatOf(tokenizerFiles.tokenizerConfigJson, renderer),
     stopIds: eosIds,
-    maxPositions: checkpoint.config.maxPositions,
+    maxPositions: Math.min(
+      checkpoint.config.maxPositions,
+      engine.capabilities.maxTokens ?? Number.POSITIVE_INFINITY,
+    ),
     engine,
   };
 }

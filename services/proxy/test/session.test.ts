@@ -101,7 +101,7 @@ describe("retries (C6)", () => {
 
   test("an engine failure is retryable, and a later success clears it from the seal", async () => {
     const token = await openSession(replica, trial);
-    engine.play({ ids: [], fails: true }, { ids: fixture.ids("done") });
+    engine.play({ ids: [], failAfter: 0 }, { ids: fixture.ids("done") });
     const failed = await ask(token).done;
     expect(failed).toMatchObject({ status: 503, headers: { "x-should-retry": "true" } });
     expect(failed.text).not.toMatch(/Scripted/);
@@ -111,7 +111,7 @@ describe("retries (C6)", () => {
 
   test("a session whose last request the engine failed says so in its seal", async () => {
     const token = await openSession(replica, trial);
-    engine.play({ ids: [], fails: true });
+    engine.play({ ids: [], failAfter: 0 });
     const text = (await ask(token, streamed).done).text;
     expect(joinStream(text)).toMatchObject({ error: { code: "temporarily_unavailable" }, isDone: false });
     expect((await seal()).seal!.failure).toBe("MORTISE_PROVIDER_ENGINE");

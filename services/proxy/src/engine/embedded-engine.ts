@@ -6,7 +6,14 @@
 import { Worker } from "node:worker_threads";
 import { MortiseError } from "@mortise/contracts";
 import type { Log } from "@mortise/kernel";
-import type { Engine, EngineStatus, Generated, GenerateRequest, LoadedWeights } from "./types.js";
+import type {
+  Engine,
+  EngineCapabilities,
+  EngineStatus,
+  Generated,
+  GenerateRequest,
+  LoadedWeights,
+} from "./types.js";
 import type { FromWorker, ToWorker, TurnResult, WorkerStart } from "./worker-messages.js";
 
 const WORKER_FILE = new URL("./embedded-worker.js", import.meta.url);
@@ -28,6 +35,7 @@ interface Waiting {
 
 export class EmbeddedEngine implements Engine {
   readonly id: string;
+  readonly capabilities: EngineCapabilities;
   private readonly options: EmbeddedOptions;
   private readonly threads: Thread[];
   private loaded: LoadedWeights | undefined;
@@ -35,6 +43,15 @@ export class EmbeddedEngine implements Engine {
 
   constructor(options: EmbeddedOptions) {
     this.id = options.id;
+    this.capabilities = {
+      tokenIds: true,
+      logProbabilities: "processed",
+      routedExperts: false,
+      weightVersions: true,
+      pauseResume: true,
+      weightUpdates: true,
+      maxTokens: options.config.maxPositions,
+    };
     this.options = options;
     this.threads = Array.from({ length: options.workers }, () => new Thread(options));
   }
