@@ -32,10 +32,11 @@ interface Call {
   readonly raw: string;
 }
 
-/** What the server answered: calls as such, or among blocks. */
+/** What the server answered: text and calls, or blocks of both. */
 interface Step {
+  readonly text?: string;
   readonly tools?: readonly Call[];
-  readonly blocks?: readonly (Call & { readonly type: string })[];
+  readonly blocks?: readonly (Call & { readonly text?: string })[];
 }
 
 interface Recording {
@@ -122,6 +123,21 @@ describe.each(recordings)("$name", ({ requests, steps }) => {
       for (const call of unparsed) expect(call.arguments).toBe(made.get(call.id)!.raw);
     }
   });
+});
+
+test("[45] a reply's text comes back to the letter, which is how one without calls is known", () => {
+  let compared = 0;
+  for (const { requests, steps } of recordings) {
+    const said = steps.map(
+      ({ text, blocks }) => text ?? (blocks ?? []).map((one) => one.text ?? "").join(""),
+    );
+    for (const { request } of requests)
+      for (const { text } of assistantsOf(request.conversation.messages)) {
+        expect(said).toContain(text);
+        compared++;
+      }
+  }
+  expect(compared).toBeGreaterThan(100);
 });
 
 function isJson(text: string): boolean {
