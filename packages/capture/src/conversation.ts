@@ -6,7 +6,7 @@
  * Normalisation, in full:
  *  - text is a string; a list of text parts is their concatenation; null and absent are "";
  *  - cache marks and every other field of a part or message are dropped;
- *  - text parts that begin with a volatile header (client build and request nonces) are dropped;
+ *  - the line of a volatile header (client build and request nonces) at the beginning of a part is dropped;
  *  - `developer` is `system`;
  *  - the results of parallel calls stand in the order of the calls, whatever order they came in.
  */
@@ -41,16 +41,23 @@ export interface Conversation {
   readonly tools: readonly ToolSchema[];
 }
 
-/** Text blocks with these beginnings change from request to request and carry nothing for the policy. */
+/** Lines with these beginnings change from request to request and carry nothing for the policy. */
 const VOLATILE_HEADERS = ["x-anthropic-billing-header:"];
 
 export type TextContent = string | null | undefined | readonly { readonly text: string }[];
 
-/** One string from a string or a list of text parts, without volatile header blocks. */
+/** One string from a string or a list of text parts, without volatile headers. */
 export function normaliseText(content: TextContent): string {
   if (content === null || content === undefined) return "";
   const parts = typeof content === "string" ? [content] : content.map((part) => part.text);
-  return parts.filter((text) => !VOLATILE_HEADERS.some((header) => text.startsWith(header))).join("");
+  return parts.map(withoutHeader).join("");
+}
+
+/** A header is a part of its own; a gateway that joins parts leaves the prompt behind its line. */
+function withoutHeader(text: string): string {
+  if (!VOLATILE_HEADERS.some((header) => text.startsWith(header))) return text;
+  const end = text.indexOf("\n");
+  return end < 0 ? "" : text.slice(end + 1);
 }
 
 /** The rank of a result that answers no call. */

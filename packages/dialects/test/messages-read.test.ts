@@ -54,6 +54,9 @@ describe("the prompt", () => {
     expect(conversation.messages[0]).toEqual({ role: "system", text: "be brief" });
     expect(audit).toEqual([{ what: "volatile-header-dropped", field: "system[0]" }]);
     expect(asked(HEADER.replace("abc", "def")).conversation).toEqual(conversation);
+    const joined = read({ system: `${HEADER}\nbe brief` });
+    expect(joined.conversation).toEqual(conversation);
+    expect(joined.audit).toEqual([{ what: "volatile-header-dropped", field: "system" }]);
   });
 
   test("[24] content is a string or blocks, and the two are equal", () => {
@@ -106,7 +109,7 @@ describe("the prompt", () => {
     ]);
   });
 
-  test("[40] the last message may be a system message, or a reply the harness began", () => {
+  test("[40] the last message may be a system message, or the beginning of a reply, which is context", () => {
     expect(messagesOf([user(text("a")), { role: "system", content: "s" }]).at(-1)).toEqual({
       role: "system",
       text: "s",
