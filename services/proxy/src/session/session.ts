@@ -19,7 +19,7 @@ import {
   unpackLogProbabilities,
 } from "@mortise/capture";
 import { Delivery, FinishReason, MortiseError, type Turn } from "@mortise/contracts";
-import { echoedText, type ModelRequest, type ReplyTokens } from "@mortise/dialects";
+import type { ModelRequest, ReplyTokens } from "@mortise/dialects";
 import { type Clock, fromUnknown, withTrace } from "@mortise/kernel";
 import type { RunPolicy } from "../run-policy.js";
 import { Budget } from "./budget.js";
