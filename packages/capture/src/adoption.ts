@@ -21,7 +21,9 @@ export function foldAdoption(turns: readonly Turn[]): Adoption {
     if (turn.parent === "") continue;
     const kept = turn.prefixLength - (contextLengths.get(turn.parent) ?? 0);
     adopted.set(turn.parent, Math.max(kept, adopted.get(turn.parent) ?? 0));
-    children.set(turn.parent, [...(children.get(turn.parent) ?? []), turn]);
+    const known = children.get(turn.parent);
+    if (known) known.push(turn);
+    else children.set(turn.parent, [turn]);
   }
   return { adopted, children };
 }

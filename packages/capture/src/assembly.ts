@@ -168,7 +168,7 @@ function rowOf(
   parts: ReadonlyMap<string, SampledPart>,
 ): Sequence {
   const leaf = path.at(-1)!.turn.turn;
-  const ids = tree.idsOf(leaf).slice();
+  const ids = tree.idsOf(leaf);
   const row = {
     leaf,
     ids,
@@ -179,7 +179,7 @@ function rowOf(
   path.forEach(({ turn, isOwned }, at) => {
     if (!isOwned) return;
     const part = parts.get(turn.turn)!;
-    const start = tree.contextOf(turn.turn).length;
+    const start = tree.contextLengthOf(turn.turn);
     const kept = (path[at + 1]?.turn.prefixLength ?? ids.length) - start;
     row.mask.fill(1, start, start + Math.min(part.trainable, kept));
     row.logProbabilities.set(part.logProbabilities.subarray(0, kept), start);

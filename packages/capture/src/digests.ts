@@ -2,13 +2,18 @@
  * Owns the digests by which histories are compared: SHA-256 of normalised messages, tool schemas and bodies.
  * Turn records carry digests, never text, so a restarted proxy aligns history from the journal alone.
  * Does not decide what matches (see turn-tree.ts).
+ *
+ * A history is recognised by a chain: link k covers the first k messages, so one lookup finds the turns a
+ * request may extend, however many there are. In the chain an assistant message is what identifies its turn
+ * (ids of its calls, or its text), because harnesses respell names and arguments (C4).
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Conversation, Message, ToolSchema } from "./conversation.js";
 
 /** A message of a request, as the turn tree sees it. */
 export interface DigestedMessage {
   readonly role: Message["role"];
+  /** Of everything that is compared in the message. */
   readonly digest: Uint8Array;
   /** Ids of an assistant message's calls, in order; empty for other roles. */
   readonly callIds: readonly string[];
@@ -16,26 +21,74 @@ export interface DigestedMessage {
   readonly textDigest: Uint8Array | undefined;
 }
 
+/** Recognises a text that stands at the beginning or end of a longer one. */
+export interface TextDigest {
+  /** UTF-16 code units. */
+  readonly length: number;
+  /** First bytes of the text's SHA-256. */
+  readonly digest: Uint8Array;
+}
+
 export interface RequestDigests {
   readonly messages: readonly DigestedMessage[];
   readonly tools: Uint8Array;
   /** Equal bodies are retries of each other (C6). */
   readonly body: Uint8Array;
+  /** Element k covers the first k messages; one more element than there are messages. */
+  readonly history: readonly Uint8Array[];
+  /** Of what was said, without system messages and tools: survives a request that was degraded. */
+  readonly spoken: Uint8Array;
 }
 
-/** Digests of a normalised conversation. `choice` is the request's tool choice, part of the body. */
-export function digestRequest(conversation: Conversation, choice: unknown = null): RequestDigests {
+/** Bytes of a text digest: enough to tell the texts of one session apart. */
+const TEXT_DIGEST_BYTES = 16;
+const NO_HISTORY = sha256("");
+const NO_TEXT = digestText("");
+
+/**
+ * Digests of a normalised conversation.
+ * @param choice the request's tool choice, part of the body
+ * @param caller whose call it is: two agents that ask the same are not each other's retries
+ */
+export function digestRequest(
+  conversation: Conversation,
+  choice: unknown = null,
+  caller = "",
+): RequestDigests {
   const messages = conversation.messages.map(digestMessage);
   const tools = digestTools(conversation.tools);
-  const body = createHash("sha256");
-  for (const message of messages) body.update(message.digest);
-  body.update(tools).update(canonicalJson(choice));
-  return { messages, tools, body: body.digest() };
+  return {
+    messages,
+    tools,
+    body: sha256(
+      Buffer.concat([
+        ...messages.map((message) => message.digest),
+        tools,
+        Buffer.from(canonicalJson([choice, caller])),
+      ]),
+    ),
+    history: chain(messages),
+    spoken: chain(messages.filter((message) => message.role !== "system")).at(-1)!,
+  };
 }
 
-/** Digest of a reply's text without its tool calls. */
+/**
+ * Digest of a reply's text without its tool calls. White space around it does not count: clients trim it, as
+ * their APIs ask.
+ */
 export function digestText(text: string): Uint8Array {
-  return sha256(text);
+  return sha256(text.trim());
+}
+
+/** System messages a request begins with. */
+export function openingSystems(messages: readonly DigestedMessage[]): number {
+  const first = messages.findIndex((message) => message.role !== "system");
+  return first < 0 ? messages.length : first;
+}
+
+/** Whether a text digest is that of no text, or of white space. */
+export function isNoText(digest: Uint8Array): boolean {
+  return equalBytes(digest, NO_TEXT);
 }
 
 /** Digest of the tool schemas; independent of key order, dependent on the order of the tools. */
@@ -43,19 +96,18 @@ export function digestTools(tools: readonly ToolSchema[]): Uint8Array {
   return sha256(canonicalJson(tools.map((tool) => [tool.name, tool.description, tool.parameters])));
 }
 
-function digestMessage(message: Message): DigestedMessage {
-  const { role, text } = message;
-  if (role === "assistant") {
-    const calls = message.toolCalls.map((call) => [call.id, call.name, call.arguments]);
-    return {
-      role,
-      digest: sha256(JSON.stringify([role, text, calls])),
-      callIds: message.toolCalls.map((call) => call.id),
-      textDigest: sha256(text),
-    };
-  }
-  const parts = role === "tool" ? [role, text, message.toolCallId] : [role, text];
-  return { role, digest: sha256(JSON.stringify(parts)), callIds: [], textDigest: undefined };
+export function textDigest(text: string): TextDigest {
+  return { length: text.length, digest: sha256(text).subarray(0, TEXT_DIGEST_BYTES) };
+}
+
+/** Whether `text` ends with the digested one. */
+export function endsWithDigest(text: string, part: TextDigest): boolean {
+  return part.length <= text.length && isText(text.slice(text.length - part.length), part);
+}
+
+/** Whether `text` begins with the digested one. */
+export function startsWithDigest(text: string, part: TextDigest): boolean {
+  return part.length <= text.length && isText(text.slice(0, part.length), part);
 }
 
 /** JSON with object keys in code-unit order, so that equal values have equal text. */
@@ -67,6 +119,51 @@ export function canonicalJson(value: unknown): string {
   });
 }
 
-function sha256(text: string): Uint8Array {
-  return createHash("sha256").update(text).digest();
+export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0;
+}
+
+/** A digest as a key of a map. */
+export function keyOf(digest: Uint8Array): string {
+  return Buffer.from(digest.buffer, digest.byteOffset, digest.byteLength).toString("base64");
+}
+
+function digestMessage(message: Message): DigestedMessage {
+  const { role, text } = message;
+  if (role === "assistant") {
+    const calls = message.toolCalls.map((call) => [call.id, call.name, call.arguments]);
+    return {
+      role,
+      digest: sha256(headed([role, calls], text)),
+      callIds: message.toolCalls.map((call) => call.id),
+      textDigest: digestText(text),
+    };
+  }
+  const head = role === "tool" ? [role, message.toolCallId] : [role];
+  return { role, digest: sha256(headed(head, text)), callIds: [], textDigest: undefined };
+}
+
+/** JSON holds no line break, so the border between head and text is certain. */
+function headed(head: unknown, text: string): string {
+  return `${JSON.stringify(head)}\n${text}`;
+}
+
+function chain(messages: readonly DigestedMessage[]): Uint8Array[] {
+  const links: Uint8Array[] = [NO_HISTORY];
+  for (const message of messages) links.push(sha256(Buffer.concat([links.at(-1)!, identity(message)])));
+  return links;
+}
+
+/** What a message is told by in a longer history. */
+function identity({ role, digest, callIds, textDigest: text }: DigestedMessage): Uint8Array {
+  if (role !== "assistant") return digest;
+  return callIds.length > 0 ? Buffer.from(JSON.stringify(callIds)) : text!;
+}
+
+function isText(text: string, { digest }: TextDigest): boolean {
+  return equalBytes(sha256(text).subarray(0, TEXT_DIGEST_BYTES), digest);
+}
+
+function sha256(content: string | Uint8Array): Uint8Array {
+  return hash("sha256", content, "buffer");
 }

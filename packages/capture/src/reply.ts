@@ -9,7 +9,13 @@ import type { FinishReason } from "@mortise/contracts";
 export type SampledPart =
   | { readonly kind: "reasoning"; readonly text: string }
   | { readonly kind: "text"; readonly text: string }
-  | { readonly kind: "call-start"; readonly call: number; readonly name: string }
+  /** `tokenStart`: sampled ids before the call's first, where the parser can tell. */
+  | {
+      readonly kind: "call-start";
+      readonly call: number;
+      readonly name: string;
+      readonly tokenStart?: number;
+    }
   /** A piece of the argument text, as the policy wrote it. */
   | { readonly kind: "call-arguments"; readonly call: number; readonly text: string }
   /** `tokenEnd`: sampled ids up to and including the call's last. A call without it was cut off. */
@@ -18,7 +24,13 @@ export type SampledPart =
 /** A sampled part, its calls identified: ids are unique in a session and match `[A-Za-z0-9_-]+`. */
 export type ReplyPart =
   | Exclude<SampledPart, { kind: "call-start" }>
-  | { readonly kind: "call-start"; readonly call: number; readonly id: string; readonly name: string };
+  | {
+      readonly kind: "call-start";
+      readonly call: number;
+      readonly id: string;
+      readonly name: string;
+      readonly tokenStart?: number;
+    };
 
 /** Known when a reply ends. Counts are tokens. */
 export interface ReplyEnd {

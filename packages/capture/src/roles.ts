@@ -1,34 +1,38 @@
 /**
  * Owns the role policy of threads: whose tokens are trained when a harness holds several conversations (C4).
- * A thread's role is fixed by its first request and inherited by the turns that extend it.
- *
- * Rule: an agent speaks with tools. A thread without tools beside one with tools is a title, a summary or a
- * search helper: captured, accounted, not trained. A session whose threads never have tools is a harness
- * that puts its tools into text, and is trained.
+ * What a call is for is purpose.ts's; the turns of a thread share the role of its first.
  */
-import { type Turn, TurnRelation, TurnRole } from "@mortise/contracts";
+import { TurnRole } from "@mortise/contracts";
+import type { CallPurpose } from "./call.js";
+import type { Thread } from "./call-log.js";
+import type { ThreadOrigin } from "./threads.js";
 
 export interface RoleDecision {
   readonly role: TurnRole;
   readonly reason: string;
-  readonly relation: TurnRelation;
 }
 
-/**
- * Role of a request.
- * @param turns turns of the session so far
- * @param request thread and relation it was attached with, and whether it offers tools
- */
-export function decideRole(
-  turns: readonly Turn[],
-  request: { thread: string; relation: TurnRelation; hasTools: boolean; noToolsDigest: Uint8Array },
+const AGENTS: Readonly<Record<ThreadOrigin, RoleDecision>> = {
+  main: { role: TurnRole.TRAIN, reason: "main" },
+  "sub-agent": { role: TurnRole.TRAIN, reason: "sub-agent" },
+  // Never trained by guess: what is unknown may be a grader, a summary, or another user's conversation.
+  unknown: { role: TurnRole.EXCLUDED, reason: "quarantined: its role cannot be told" },
+};
+
+const HELPERS: Readonly<Record<Exclude<CallPurpose, "agent">, RoleDecision>> = {
+  compaction: { role: TurnRole.CONTEXT_ONLY, reason: "compaction" },
+  title: { role: TurnRole.EXCLUDED, reason: "title" },
+  helper: { role: TurnRole.EXCLUDED, reason: "helper beside an agent" },
+};
+
+/** @param origin of a new thread; an agent whose thread has turns keeps the role it has */
+export function roleOf(
+  purpose: CallPurpose,
+  thread: Thread | undefined,
+  origin: ThreadOrigin | undefined,
 ): RoleDecision {
-  const earlier = turns.find((turn) => turn.thread === request.thread);
-  if (earlier) return { role: earlier.role, reason: earlier.roleReason, relation: request.relation };
-  const train = (reason: string) => ({ role: TurnRole.TRAIN, reason, relation: request.relation });
-  if (turns.length === 0) return train("main");
-  if (request.hasTools) return train("sub-agent");
-  const noTools = Buffer.from(request.noToolsDigest);
-  if (turns.every((turn) => noTools.equals(turn.toolsDigest))) return train("conversation");
-  return { role: TurnRole.EXCLUDED, reason: "no tools beside an agent", relation: TurnRelation.AUXILIARY };
+  if (purpose !== "agent") return HELPERS[purpose];
+  const first = thread?.calls.find((call) => call.purpose === "agent");
+  if (first) return { role: first.role, reason: first.roleReason };
+  return AGENTS[origin ?? (thread?.agent === undefined ? "main" : "sub-agent")];
 }

@@ -1,50 +1,61 @@
 /**
- * Owns the turn tree of one session: which captured turn a request extends, how many of its ids are kept,
- * and the exact context of every turn. Works on immutable Turn records and digests alone, so the same tree
- * is rebuilt from the journal after a restart. Does not render, sample or judge delivery.
+ * Owns the turn tree of one session: which captured turn a request's history repeats, how many of its ids are
+ * kept, and the exact context of every turn. Works on immutable Turn records and digests alone, so the same
+ * tree is rebuilt from the journal after a restart. What a request is for and how it is named is align.ts's.
  *
  * T1  A turn's context is the kept prefix of (parent context + parent sampled ids) followed by its own
  *     suffix; nothing is decoded and encoded again (C1, C2).
  * T2  A request attaches to the deepest turn whose messages and reply it repeats, with the same tools (C4).
  * T3  A parent is always cited with at least part of its reply: citing a turn is adopting it.
+ * T4  A turn holds only what it adds to its parent, in ids and in digests; finding what a request extends costs
+ *     one look-up for each of its assistant messages, however many turns there are.
  */
-import { Delivery, MortiseError, type Turn, TurnRelation } from "@mortise/contracts";
-import type { DigestedMessage, RequestDigests } from "./digests.js";
+import { Delivery, MortiseError, type Turn } from "@mortise/contracts";
+import { type AdoptedReply, adoptedReply } from "./adopted-reply.js";
+import { CallLog } from "./call-log.js";
+import { type DigestedMessage, equalBytes, keyOf, type RequestDigests } from "./digests.js";
 import { unpackIds } from "./packed.js";
 
-/** Where a request hangs in the tree. */
-export interface Attachment {
-  readonly relation: TurnRelation;
-  readonly thread: string;
-  readonly parent: Turn | undefined;
-  /** Leading ids of (parent context + parent sampled) to keep; 0 without a parent. */
+/** The turn whose reply a request's history repeats last. */
+export interface Extension {
+  readonly turn: Turn;
+  /** Leading ids of (parent context + parent sampled) to keep; 0 where no token ends what was adopted. */
   readonly prefixLength: number;
-  /** Leading messages of the request those ids stand for, the echoed reply included; 0 without a parent. */
+  /** Leading messages of the request those ids stand for, the repeated reply included; 0 with no ids. */
   readonly keptMessages: number;
-  /** Only the first calls of the reply came back: what was sampled after them is not adopted. */
   readonly isPartial: boolean;
+}
+
+export interface ExtensionSearch {
+  /** How far a turn's reply was delivered. */
+  readonly deliveryOf: (turn: string) => Delivery;
+  /** Turns that may be extended. */
+  readonly isCandidate: (turn: Turn) => boolean;
+  /** How a reply that did not reach its end is recognised by its beginning; never asked of a delivered one. */
+  readonly isBeginning: (turn: Turn, message: number) => boolean;
 }
 
 interface Node {
   readonly turn: Turn;
   readonly parent: Node | undefined;
-  /** Context ids followed by sampled ids. */
-  readonly ids: Int32Array;
+  /** Own suffix followed by the sampled ids. */
+  readonly added: Int32Array;
   readonly contextLength: number;
-}
-
-interface Candidate {
-  readonly node: Node;
-  readonly prefixLength: number;
-  readonly isPartial: boolean;
+  /** Messages of the request it answered. */
+  readonly messageCount: number;
 }
 
 export class TurnTree {
+  /** Every call, captured or not, and the threads they make. */
+  readonly calls = new CallLog();
   private readonly nodes = new Map<string, Node>();
+  private readonly byHistory = new Map<string, Node[]>();
+  private readonly byBody = new Map<string, Turn[]>();
+  private readonly ordered: Turn[] = [];
 
   /** Turns in the order they were added. */
-  get turns(): Turn[] {
-    return [...this.nodes.values()].map((node) => node.turn);
+  get turns(): readonly Turn[] {
+    return this.ordered;
   }
 
   /** Adds a captured turn after its parent; throws MORTISE_CAPTURE_INVALID when it contradicts the tree. */
@@ -52,105 +63,78 @@ export class TurnTree {
     if (this.nodes.has(turn.turn)) throw invalid(turn, "is recorded twice");
     const parent = turn.parent === "" ? undefined : this.nodes.get(turn.parent);
     if (turn.parent !== "" && !parent) throw invalid(turn, `names the unknown parent ${turn.parent}`);
-    if (turn.prefixLength > (parent?.ids.length ?? 0))
+    if (turn.prefixLength > (parent ? lengthOf(parent) : 0))
       throw invalid(turn, "keeps more ids than its parent has");
     if (parent && turn.prefixLength <= parent.contextLength)
       throw invalid(turn, "keeps no part of its parent's reply");
+    if (turn.keptMessages > 0 && turn.keptMessages !== (parent?.messageCount ?? -1) + 1)
+      throw invalid(turn, "keeps other messages than its parent has");
     const suffix = unpackIds(turn.suffixIds);
     const sampled = unpackIds(turn.sampledIds);
+    const added = new Int32Array(suffix.length + sampled.length);
+    added.set(suffix);
+    added.set(sampled, suffix.length);
     const contextLength = turn.prefixLength + suffix.length;
-    const ids = new Int32Array(contextLength + sampled.length);
-    if (parent) ids.set(parent.ids.subarray(0, turn.prefixLength));
-    ids.set(suffix, turn.prefixLength);
-    ids.set(sampled, contextLength);
-    this.nodes.set(turn.turn, { turn, parent, ids, contextLength });
+    const messageCount = turn.keptMessages + turn.messageDigests.length;
+    const node = { turn, parent, added, contextLength, messageCount };
+    this.nodes.set(turn.turn, node);
+    this.ordered.push(turn);
+    push(this.byHistory, keyOf(turn.historyDigest), node);
+    push(this.byBody, keyOf(turn.bodyDigest), turn);
+    this.calls.captured(turn);
   }
 
-  /** The ids a turn was sampled under (T1). A view: do not write to it. */
+  /** The ids a turn was sampled under (T1). */
   contextOf(turn: string): Int32Array {
     const node = this.nodeOf(turn);
-    return node.ids.subarray(0, node.contextLength);
+    return pathIds(node, node.contextLength);
   }
 
-  /** Context and sampled ids of a turn. A view: do not write to it. */
+  contextLengthOf(turn: string): number {
+    return this.nodeOf(turn).contextLength;
+  }
+
+  /** Context and sampled ids of a turn. */
   idsOf(turn: string): Int32Array {
-    return this.nodeOf(turn).ids;
+    const node = this.nodeOf(turn);
+    return pathIds(node, lengthOf(node));
   }
 
-  /** Turns whose request had the same normalised body, oldest first (C6). */
-  sameBody(request: RequestDigests): Turn[] {
-    return this.turns.filter((turn) => equalBytes(turn.bodyDigest, request.body));
+  /** Turns whose request had the same normalised body, of the same caller, oldest first (C6). */
+  sameBody(request: RequestDigests): readonly Turn[] {
+    return this.byBody.get(keyOf(request.body)) ?? [];
   }
 
   /**
-   * Where a request hangs (C4). Among several turns it may extend, the deepest wins; at equal depth, whole
-   * replies before partly adopted ones, then delivered before undecided before abandoned, then the latest.
-   * The latest is always one turn, because a session numbers its turns.
+   * What a request extends (T2). At equal depth whole replies stand before partly adopted ones, then delivered
+   * before undecided before abandoned, then the latest; the latest is always one turn, because a session
+   * numbers its turns.
    */
-  attach(request: RequestDigests, deliveryOf: (turn: string) => Delivery): Attachment {
-    const best = this.candidates(request).sort((a, b) => preference(a, b, deliveryOf))[0];
-    const isRetry = this.sameBody(request).length > 0;
-    if (!best) {
-      const related = this.relatedRoot(request);
-      const fresh = related ? TurnRelation.BRANCH : TurnRelation.ROOT;
-      return {
-        relation: isRetry ? TurnRelation.RETRY : fresh,
-        thread: related?.turn.thread ?? `h${this.threadCount()}`,
-        parent: undefined,
-        prefixLength: 0,
-        keptMessages: 0,
-        isPartial: false,
-      };
-    }
-    const { node, prefixLength, isPartial } = best;
-    const follows = this.hasChild(node) ? TurnRelation.BRANCH : TurnRelation.EXTENDS;
-    return {
-      relation: isRetry ? TurnRelation.RETRY : follows,
-      thread: node.turn.thread,
-      parent: node.turn,
-      prefixLength,
-      keptMessages: node.turn.messageDigests.length + 1,
-      isPartial,
-    };
+  extension(request: RequestDigests, search: ExtensionSearch): Extension | undefined {
+    return this.deepest(request, {
+      ...search,
+      isCandidate: (turn) => equalBytes(turn.toolsDigest, request.tools) && search.isCandidate(turn),
+    });
   }
 
-  private candidates(request: RequestDigests): Candidate[] {
-    const found: Candidate[] = [];
-    for (const node of this.nodes.values()) {
-      const { turn } = node;
-      const reply = request.messages[turn.messageDigests.length];
-      if (reply === undefined || request.messages.length <= turn.messageDigests.length + 1) continue;
-      if (!equalBytes(turn.toolsDigest, request.tools)) continue;
-      const adopted = adoptedTokens(turn, node.ids.length - node.contextLength, reply);
-      if (adopted === undefined || !matchesHistory(node, request.messages)) continue;
-      const sampled = node.ids.length - node.contextLength;
-      found.push({ node, prefixLength: node.contextLength + adopted, isPartial: adopted < sampled });
-    }
-    return found;
+  /** Like `extension`, whatever tools a turn was offered. */
+  extensionWithOtherTools(request: RequestDigests, search: ExtensionSearch): Extension | undefined {
+    return this.deepest(request, search);
   }
 
-  /** A root that begins with the same message: its thread was rewritten, compacted, truncated or re-asked. */
-  private relatedRoot(request: RequestDigests): Node | undefined {
-    const first = firstSpoken(request.messages.map((message) => message.role));
-    const digest = request.messages[first]?.digest;
-    if (!digest) return undefined;
-    for (const node of this.nodes.values())
-      if (
-        !node.parent &&
-        equalBytes(node.turn.toolsDigest, request.tools) &&
-        node.turn.messageDigests.some((known) => equalBytes(known, digest))
-      )
-        return node;
+  private deepest({ messages, history }: RequestDigests, search: ExtensionSearch): Extension | undefined {
+    for (let at = messages.length - 1; at > 0; at--) {
+      if (messages[at]!.role !== "assistant") continue;
+      const found = (this.byHistory.get(keyOf(history[at]!)) ?? []).flatMap((node) => {
+        if (node.messageCount !== at || !search.isCandidate(node.turn)) return [];
+        const adopted = adoptedReply(node.turn, messages[at]!) ?? beginning(node.turn, at, search);
+        if (!adopted || !matchesHistory(node, messages)) return [];
+        return [{ node, adopted }];
+      });
+      const [best] = found.sort((a, b) => preference(a, b, search.deliveryOf));
+      if (best) return extensionOf(best.node, best.adopted);
+    }
     return undefined;
-  }
-
-  private hasChild(node: Node): boolean {
-    for (const other of this.nodes.values()) if (other.parent === node) return true;
-    return false;
-  }
-
-  private threadCount(): number {
-    return new Set(this.turns.map((turn) => turn.thread)).size;
   }
 
   private nodeOf(turn: string): Node {
@@ -160,16 +144,24 @@ export class TurnTree {
   }
 }
 
-/** Sampled ids of `turn` that an echoed assistant message stands for; undefined when it is another reply. */
-function adoptedTokens(turn: Turn, sampled: number, reply: DigestedMessage): number | undefined {
-  if (reply.role !== "assistant") return undefined;
-  if (reply.callIds.length === 0) {
-    const isSameText = turn.toolCalls.length === 0 && equalBytes(turn.textDigest, reply.textDigest!);
-    return isSameText ? sampled : undefined;
-  }
-  if (!reply.callIds.every((id, at) => turn.toolCalls[at]?.id === id)) return undefined;
-  if (reply.callIds.length === turn.toolCalls.length) return sampled;
-  return turn.toolCalls[reply.callIds.length - 1]!.tokenEnd;
+interface Match {
+  readonly node: Node;
+  readonly adopted: AdoptedReply;
+}
+
+function extensionOf(node: Node, { isPartial, tokens }: AdoptedReply): Extension {
+  const isKept = tokens !== undefined;
+  return {
+    turn: node.turn,
+    prefixLength: isKept ? node.contextLength + tokens : 0,
+    keptMessages: isKept ? node.messageCount + 1 : 0,
+    isPartial,
+  };
+}
+
+function beginning(turn: Turn, at: number, search: ExtensionSearch): AdoptedReply | undefined {
+  if (search.deliveryOf(turn.turn) === Delivery.DELIVERED || !search.isBeginning(turn, at)) return undefined;
+  return { isPartial: true, tokens: undefined };
 }
 
 /**
@@ -177,28 +169,29 @@ function adoptedTokens(turn: Turn, sampled: number, reply: DigestedMessage): num
  * or text, as the harness may respell them later; every other message must have the same digest.
  */
 function matchesHistory(node: Node, messages: readonly DigestedMessage[]): boolean {
-  const replies = new Map<number, Node>();
-  for (let up = node.parent; up; up = up.parent) replies.set(up.turn.messageDigests.length, up);
-  return node.turn.messageDigests.every((digest, at) => {
-    const message = messages[at]!;
-    if (equalBytes(digest, message.digest)) return true;
-    const ancestor = replies.get(at);
-    if (!ancestor) return false;
-    const kept = keptOfReply(node, ancestor);
-    return adoptedTokens(ancestor.turn, ancestor.ids.length - ancestor.contextLength, message) === kept;
-  });
+  for (let at = node, below: Node | undefined; ; below = at, at = at.parent!) {
+    if (below && below.turn.keptMessages > 0 && !keepsAsMuch(at, below, messages)) return false;
+    const offset = at.turn.keptMessages;
+    const isRepeated = at.turn.messageDigests.every(
+      (digest, own) =>
+        equalBytes(digest, messages[offset + own]!.digest) || repeatsAncestor(at, offset + own, messages),
+    );
+    if (!isRepeated) return false;
+    // A turn that keeps no messages of its parent holds the digests of all of them itself.
+    if (!at.parent || offset === 0) return true;
+  }
 }
 
-/** How many sampled ids of `ancestor` the path down to `node` keeps. */
-function keptOfReply(node: Node, ancestor: Node): number {
-  let child = node;
-  while (child.parent !== ancestor) child = child.parent!;
-  return child.turn.prefixLength - ancestor.contextLength;
+function repeatsAncestor(node: Node, message: number, messages: readonly DigestedMessage[]): boolean {
+  for (let below = node; below.parent; below = below.parent)
+    if (below.parent.messageCount === message) return keepsAsMuch(below.parent, below, messages);
+  return false;
 }
 
-function firstSpoken(roles: readonly DigestedMessage["role"][]): number {
-  const at = roles.findIndex((role) => role !== "system");
-  return Math.max(at, 0);
+/** Whether the echo of `node`'s reply keeps as many of its ids as the turn below it does. */
+function keepsAsMuch(node: Node, below: Node, messages: readonly DigestedMessage[]): boolean {
+  const kept = below.turn.prefixLength - node.contextLength;
+  return adoptedReply(node.turn, messages[node.messageCount]!)?.tokens === kept;
 }
 
 const DELIVERY_RANK: Record<Delivery, number> = {
@@ -208,19 +201,34 @@ const DELIVERY_RANK: Record<Delivery, number> = {
   [Delivery.ABANDONED]: 2,
 };
 
-function preference(a: Candidate, b: Candidate, deliveryOf: (turn: string) => Delivery): number {
+function preference(a: Match, b: Match, deliveryOf: (turn: string) => Delivery): number {
   return (
-    b.node.turn.messageDigests.length - a.node.turn.messageDigests.length ||
-    Number(a.isPartial) - Number(b.isPartial) ||
+    Number(a.adopted.isPartial) - Number(b.adopted.isPartial) ||
     DELIVERY_RANK[deliveryOf(a.node.turn.turn)] - DELIVERY_RANK[deliveryOf(b.node.turn.turn)] ||
     b.node.turn.index - a.node.turn.index
   );
 }
 
-function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
-  if (a.length !== b.length) return false;
-  for (let at = 0; at < a.length; at++) if (a[at] !== b[at]) return false;
-  return true;
+function lengthOf({ turn, added }: Node): number {
+  return turn.prefixLength + added.length;
+}
+
+/** The first `length` ids of a node's context and reply. */
+function pathIds(node: Node, length: number): Int32Array {
+  const ids = new Int32Array(length);
+  let end = length;
+  for (let at: Node | undefined = node; at && end > 0; at = at.parent) {
+    const start = at.turn.prefixLength;
+    if (start < end) ids.set(at.added.subarray(0, end - start), start);
+    end = Math.min(end, start);
+  }
+  return ids;
+}
+
+function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
+  const list = map.get(key);
+  if (list) list.push(value);
+  else map.set(key, [value]);
 }
 
 function invalid(turn: Turn, what: string): MortiseError {

@@ -19,10 +19,20 @@ export interface Connection {
   readonly isDelivered: boolean;
 }
 
+/** What is known of a call once it is parsed. */
+export interface BuiltCall {
+  readonly id: string;
+  readonly name: string;
+  readonly tokenStart: number | undefined;
+  /** 0 until its end was sampled. */
+  tokenEnd: number;
+  arguments: string;
+}
+
 /** Parses sampled ids and gives calls their ids; collects what the turn record says of the reply. */
 export class ReplyBuilder {
   text = "";
-  readonly calls: { readonly id: string; readonly name: string; tokenEnd: number }[] = [];
+  readonly calls: BuiltCall[] = [];
   private readonly parser: ReplyParser;
   private readonly idOf: (call: number) => string;
 
@@ -43,10 +53,11 @@ export class ReplyBuilder {
   private identify(parts: readonly SampledPart[]): ReplyPart[] {
     return parts.map((part) => {
       if (part.kind === "text") this.text += part.text;
+      if (part.kind === "call-arguments") this.calls[part.call]!.arguments += part.text;
       if (part.kind === "call-end") this.calls[part.call]!.tokenEnd = part.tokenEnd;
       if (part.kind !== "call-start") return part;
       const id = this.idOf(part.call);
-      this.calls.push({ id, name: part.name, tokenEnd: 0 });
+      this.calls.push({ id, name: part.name, tokenStart: part.tokenStart, tokenEnd: 0, arguments: "" });
       return { ...part, id };
     });
   }
@@ -97,6 +108,11 @@ export class Reply {
       reasoningTokens: 0,
     });
     return reply;
+  }
+
+  /** What was said, without reasoning and calls. */
+  get text(): string {
+    return this.parts.map((part) => (part.kind === "text" ? part.text : "")).join("");
   }
 
   say(parts: readonly ReplyPart[]): void {

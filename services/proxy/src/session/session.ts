@@ -10,10 +10,12 @@
  *     is of it (C4, adopted partial); any other broken connection leaves the turn to its retry (R1).
  */
 import {
-  decideRole,
+  align,
+  type Call,
+  callerOf,
   digestRequest,
-  digestTools,
   type RequestDigests,
+  readSignals,
   TurnTree,
   unpackIds,
   unpackLogProbabilities,
@@ -45,6 +47,8 @@ export interface ModelCall {
 export interface SessionEvents {
   captured(turn: Turn, plan: PlannedTurn, times: ReadonlyMap<TurnPart, number>): void;
   coalesced(how: "joined" | "replayed"): void;
+  /** A turn failed, and nobody had cut it. */
+  failed(turn: string, error: MortiseError): void;
   /** The journal knows more than this session: forget it (S2). */
   overtaken(session: Session): void;
 }
@@ -57,8 +61,6 @@ export interface SessionParts {
   readonly clock: Clock;
   readonly events: SessionEvents;
 }
-
-const NO_TOOLS = digestTools([]);
 
 export class Session {
   readonly terms: SessionTerms;
@@ -102,18 +104,18 @@ export class Session {
    */
   async ask(call: ModelCall): Promise<Connection> {
     this.refuseIfSealing();
-    const digests = digestsOf(call.request);
-    const known = this.coalesce(digests, call.request);
+    const seen = alignable(call);
+    const known = this.coalesce(seen.digests, call.request);
     if (known) return known.connect();
-    await this.captureExtended(digests);
+    await this.captureExtended(seen.digests);
     this.refuseIfSealing();
-    return this.sample(call, digests).connect();
+    return this.sample(call.request, seen).connect();
   }
 
   /** Tokens of the context the call would be sampled under if it were asked now. @throws as `ask` */
   countTokens(call: ModelCall): number {
     this.refuseIfSealing();
-    return renderContext(this.inputs(call, digestsOf(call.request))).contextIds.length;
+    return renderContext(this.inputs(call.request, alignable(call))).contextIds.length;
   }
 
   /** Ids and log-probabilities of a captured turn. */
@@ -170,47 +172,61 @@ export class Session {
   }
 
   /** Where the call hangs in the tree, and whose tokens it makes. */
-  private inputs({ request }: ModelCall, digests: RequestDigests): TurnInputs {
+  private inputs(request: ModelRequest, call: Call): TurnInputs {
     const { terms, policy, clock } = this.parts;
     const deliveries = this.deliveries.of(this.tree.turns);
-    const attachment = this.tree.attach(digests, (turn) => deliveries.get(turn)!);
-    const role = decideRole(this.tree.turns, {
-      thread: attachment.thread,
-      relation: attachment.relation,
-      hasTools: request.conversation.tools.length > 0,
-      noToolsDigest: NO_TOOLS,
+    const alignment = align(this.tree, call, {
+      deliveryOf: (turn) => deliveries.get(turn)!,
+      textOf: (turn) => Reply.fromTurn(turn, replySyntax(policy, request), 0).text,
     });
     return {
       terms,
       policy,
       request,
-      digests,
-      attachment,
-      role,
-      parentIds: attachment.parent ? this.tree.idsOf(attachment.parent.turn) : new Int32Array(),
+      call,
+      alignment,
+      parentIds: alignment.parent ? this.tree.idsOf(alignment.parent.turn) : new Int32Array(),
       index: this.nextIndex,
       now: clock.now(),
     };
   }
 
-  private sample(call: ModelCall, digests: RequestDigests): RunningTurn {
+  private sample(request: ModelRequest, call: Call): RunningTurn {
     const { terms, clock, spool } = this.parts;
     const stopwatch = new Stopwatch(clock);
     spool.refuseIfFull();
     this.budget.check();
-    const plan = planTurn(this.inputs(call, digests));
+    const inputs = this.inputs(request, call);
+    const plan = this.plan(inputs);
     const maxTokens = this.budget.reserve(plan.known.thread!, plan.contextIds.length, plan.maxTokens);
     this.nextIndex++;
+    this.tree.calls.opened(plan.turn, call, inputs.alignment);
     stopwatch.lap("plan");
     const reply = new Reply(plan.turn, plan.contextIds.length);
-    const turn = new RunningTurn({ reply, digests, clock }, (signal) =>
+    const turn = new RunningTurn({ reply, digests: call.digests, clock }, (signal) =>
       withTrace(`${terms.run}/${terms.trial}`, () =>
-        this.run({ ...plan, maxTokens }, { request: call.request, reply, signal, stopwatch }),
+        this.run({ ...plan, maxTokens }, { request, reply, signal, stopwatch }),
       ),
     );
     this.running.add(turn);
     void turn.done.then(() => this.running.delete(turn));
     return turn;
+  }
+
+  /** A call that is refused is remembered: a harness that is told its context is too long compacts next. */
+  private plan(inputs: TurnInputs): PlannedTurn {
+    const { calls } = this.tree;
+    try {
+      return planTurn(inputs);
+    } catch (error) {
+      const refused = `${this.terms.trial}-r${calls.size}`;
+      calls.opened(refused, inputs.call, inputs.alignment);
+      calls.failed(
+        refused,
+        error instanceof MortiseError && error.code === "MORTISE_PROVIDER_CONTEXT_LENGTH",
+      );
+      throw error;
+    }
   }
 
   private async run(
@@ -239,8 +255,14 @@ export class Session {
       });
     } catch (error) {
       const known = fromUnknown(error, "MORTISE_PROVIDER_ENGINE");
-      if (!isCaptured) this.budget.release(plan.contextIds.length);
-      if (!signal.aborted) this.failure = known.code;
+      if (!isCaptured) {
+        this.budget.release(plan.contextIds.length);
+        this.tree.calls.failed(plan.turn);
+      }
+      if (!signal.aborted) {
+        this.failure = known.code;
+        events.failed(plan.turn, known);
+      }
       reply.fail(known);
     }
   }
@@ -290,8 +312,11 @@ export class Session {
   }
 }
 
-function digestsOf({ conversation, toolChoice }: ModelRequest): RequestDigests {
-  return digestRequest(conversation, toolChoice);
+/** The call as the aligner sees it. */
+function alignable({ request, headers }: ModelCall): Call {
+  const { conversation, toolChoice } = request;
+  const signals = readSignals({ ...request, headers });
+  return { conversation, signals, digests: digestRequest(conversation, toolChoice, callerOf(signals)) };
 }
 
 /** What a harness is told once the session's token is dead. */

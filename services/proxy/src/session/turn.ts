@@ -4,11 +4,12 @@
  */
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import {
-  type Attachment,
+  type Alignment,
+  alignmentFields,
+  argumentTexts,
+  type Call,
   packIds,
   packLogProbabilities,
-  type RequestDigests,
-  type RoleDecision,
 } from "@mortise/capture";
 import { FinishReason, MortiseError, type Turn, TurnRelation, TurnSchema } from "@mortise/contracts";
 import type { ModelRequest } from "@mortise/dialects";
@@ -21,9 +22,9 @@ export interface TurnInputs {
   readonly terms: SessionTerms;
   readonly policy: RunPolicy;
   readonly request: ModelRequest;
-  readonly digests: RequestDigests;
-  readonly attachment: Attachment;
-  readonly role: RoleDecision;
+  /** The same request as the aligner sees it. */
+  readonly call: Call;
+  readonly alignment: Alignment;
   /** Context and sampled ids of the parent; empty without one. */
   readonly parentIds: Int32Array;
   readonly index: number;
@@ -46,7 +47,7 @@ export interface PlannedTurn {
  * @throws MortiseError MORTISE_PROVIDER_CONTEXT_LENGTH, and as `renderContext`
  */
 export function planTurn(inputs: TurnInputs): PlannedTurn {
-  const { terms, policy, request, digests, role, index } = inputs;
+  const { terms, policy, request, call, alignment, index } = inputs;
   const { contextIds, placed } = renderContext(inputs);
   const room = policy.maxPositions - contextIds.length;
   if (room < 1) throw tooLong(contextIds.length, policy.maxPositions);
@@ -63,15 +64,8 @@ export function planTurn(inputs: TurnInputs): PlannedTurn {
       trial: terms.trial,
       session: terms.trial,
       evaluation: terms.isEvaluation,
-      thread: inputs.attachment.thread,
-      parent: placed.parent,
+      ...alignmentFields(call, alignment, { isKept: placed.prefixLength > 0, audit: request.audit }),
       relation: placed.relation,
-      role: role.role,
-      roleReason: role.reason,
-      messageDigests: digests.messages.map((message) => message.digest),
-      toolsDigest: digests.tools,
-      bodyDigest: digests.body,
-      prefixLength: placed.prefixLength,
       suffixIds: packIds(placed.suffix),
       historyPolicy: policy.renderer.isAppendOnly ? "keep" : "branch",
       dialect: request.dialect,
@@ -95,25 +89,25 @@ export function renderContext(inputs: TurnInputs): { contextIds: Int32Array; pla
 }
 
 interface Placement {
-  readonly parent: string;
   readonly relation: TurnRelation;
   readonly prefixLength: number;
   readonly suffix: Int32Array;
 }
 
 /** C2: an extension renders only its new messages; everything else is rendered whole. */
-function place({ policy, request, attachment, role, parentIds }: TurnInputs): Placement {
+function place({ policy, request, alignment, parentIds }: TurnInputs): Placement {
   const { conversation } = request;
-  const { parent, prefixLength, keptMessages } = attachment;
+  const { parent, prefixLength, keptMessages } = alignment;
   if (!parent || !policy.renderer.isAppendOnly) {
-    const relation = parent && role.relation === TurnRelation.EXTENDS ? TurnRelation.BRANCH : role.relation;
-    return { parent: "", relation, prefixLength: 0, suffix: policy.renderer.renderWhole(conversation).ids };
+    const isCut = parent && alignment.relation === TurnRelation.EXTENDS;
+    const relation = isCut ? TurnRelation.BRANCH : alignment.relation;
+    return { relation, prefixLength: 0, suffix: policy.renderer.renderWhole(conversation).ids };
   }
   const lastKept = parentIds[prefixLength - 1]!;
   const hasEnd = policy.stopIds.has(lastKept);
   const added = conversation.messages.slice(keptMessages);
   const suffix = policy.renderer.renderExtension(added, conversation.tools, hasEnd);
-  return { parent: parent.turn, relation: role.relation, prefixLength, suffix };
+  return { relation: alignment.relation, prefixLength, suffix };
 }
 
 const FINISH = {
@@ -151,7 +145,13 @@ export function turnRecord(
     })),
     finish: FINISH[generated.finish],
     // A call that was cut off ends where the turn does.
-    toolCalls: reply.calls.map((call) => ({ ...call, tokenEnd: call.tokenEnd || generated.ids.length })),
+    toolCalls: reply.calls.map(({ id, name, tokenStart, tokenEnd, arguments: given }) => ({
+      id,
+      name,
+      ...(tokenStart !== undefined && { tokenStart }),
+      tokenEnd: tokenEnd || generated.ids.length,
+      texts: argumentTexts(given),
+    })),
     textDigest: facts.textDigest,
     bytesDelivered: BigInt(facts.bytesDelivered),
     requestedSampling: facts.requested,

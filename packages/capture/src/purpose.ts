@@ -1,0 +1,106 @@
+/**
+ * Owns what a call is for where the call itself does not say: an agent's turn, the compaction of a history, a
+ * title, or another helper. Knows the shapes of calls and the history before them, no harness's words. Whose
+ * call it is and what becomes of its tokens is align.ts's and roles.ts's.
+ *
+ * P1  A retry is for what its first try was for.
+ * P2  Who offers tools is an agent, but for a history that ends where an earlier request ended, with one more
+ *     text of the user, when that request's reply was visible and is gone, or was refused as too long: such a
+ *     call compacts. Only where the harness is known to keep every visible reply.
+ * P3  Who offers none in a session of agents with tools: repeating an agent's history it compacts; before its
+ *     agent's first turn, or while that is being answered, or for another model, it is a title; the rest is
+ *     told by what the harness is known to do.
+ * P4  In a session where nobody offers tools they are in the text, and every conversation is an agent's.
+ */
+import { TurnRelation } from "@mortise/contracts";
+import { type Call, type CallPurpose, hasVisibleReply, type KnownCall } from "./call.js";
+import type { CallLog, Thread } from "./call-log.js";
+import { digestTools, equalBytes, keyOf, startsWithDigest } from "./digests.js";
+import type { Extension } from "./turn-tree.js";
+
+const NO_TOOLS = digestTools([]);
+
+/** Harnesses in which every reply a user could see comes back in the next request. */
+const KEEPS_VISIBLE_REPLIES = new Set(["claude-code"]);
+/** Harnesses whose calls without tools are titles before their agent's first turn and compactions after it. */
+const TITLES_AND_COMPACTS = new Set(["opencode"]);
+/** Harnesses whose only calls without tools compact. */
+const ONLY_COMPACTS = new Set(["pi", "openhands"]);
+
+export interface PurposeFacts {
+  readonly call: Call;
+  readonly log: CallLog;
+  /** The thread it belongs to or serves, when there is one already. */
+  readonly thread: Thread | undefined;
+  readonly firstTry: KnownCall | undefined;
+  readonly extension: Extension | undefined;
+}
+
+export function purposeOf(facts: PurposeFacts): CallPurpose {
+  const { call, log, firstTry, extension } = facts;
+  if (firstTry) return firstTry.purpose; // P1
+  const stated = call.signals.purpose;
+  if (stated !== undefined && stated !== "side") return stated;
+  const extended = extension && log.call(extension.turn.turn);
+  if (extended && extended.purpose !== "agent") return extended.purpose;
+  if (!equalBytes(call.digests.tools, NO_TOOLS)) return isExtendedRequest(facts) ? "compaction" : "agent"; // P2
+  if (stated === undefined && !log.hasToolUsers) return "agent"; // P4
+  return purposeWithoutTools(facts); // P3
+}
+
+/** P2 */
+function isExtendedRequest({ call, thread, extension }: PurposeFacts): boolean {
+  const last = thread?.lastOfAgent;
+  if (!last || !KEEPS_VISIBLE_REPLIES.has(call.signals.harness)) return false;
+  // The reply that an agent's next turn would repeat is in the history: nothing is gone.
+  if (extension && extension.turn.turn === last.id) return false;
+  const isGone = last.turn ? hasVisibleReply(last.turn) : last.isOverflow;
+  return isGone && endsAsExtensionOf(call, last);
+}
+
+/** Whether the request ends with the other's last message, and more of the user's text behind or in it. */
+function endsAsExtensionOf({ conversation, digests }: Call, last: KnownCall): boolean {
+  const { messages } = digests;
+  if (messages.at(-1)?.role !== "user") return false;
+  const before = messages.at(-2)?.digest;
+  if (before && last.lastMessage && equalBytes(before, last.lastMessage)) return true;
+  const text = conversation.messages.at(-1)!.text;
+  const earlier = last.lastUser?.text;
+  return earlier !== undefined && text.length > earlier.length && startsWithDigest(text, earlier);
+}
+
+/** P3 */
+function purposeWithoutTools(facts: PurposeFacts): CallPurpose {
+  const { call, log, thread } = facts;
+  const harness = harnessOf(facts);
+  if (repeatsHistory(call, thread)) return "compaction";
+  if (TITLES_AND_COMPACTS.has(harness)) return isBesideTheAgent(call, thread) ? "title" : "compaction";
+  if (ONLY_COMPACTS.has(harness) && log.hasToolUsers) return "compaction";
+  return thread?.lastOfAgent?.isOverflow ? "compaction" : "helper";
+}
+
+/** A call that names no harness is one of the harness whose agent it stands beside. */
+function harnessOf({ call, thread }: PurposeFacts): string {
+  const { harness } = call.signals;
+  return harness === "generic" ? (thread?.calls[0]?.harness ?? harness) : harness;
+}
+
+/** The request holds all that one of the agent's requests did, and what the user says behind it. */
+function repeatsHistory({ digests }: Call, thread: Thread | undefined): boolean {
+  const histories = new Set(digests.history.slice(2, -1).map(keyOf));
+  return (
+    thread?.calls.some(({ purpose, turn }) => {
+      return purpose === "agent" && turn !== undefined && histories.has(keyOf(turn.historyDigest));
+    }) ?? false
+  );
+}
+
+function isBesideTheAgent({ signals }: Call, thread: Thread | undefined): boolean {
+  const first = thread?.calls.find(({ purpose }) => purpose === "agent");
+  if (!first) return true;
+  if (signals.model !== undefined && first.model !== undefined && signals.model !== first.model) return true;
+  const isFirstTurn = thread!.calls.every(
+    ({ purpose, relation }) => purpose !== "agent" || relation !== TurnRelation.EXTENDS,
+  );
+  return isFirstTurn && first.state === "open";
+}
