@@ -8,6 +8,7 @@ export default defineConfig({
       "services/*/test/**/*.test.ts",
       "apps/*/test/**/*.test.ts",
       "harnesses/*/test/**/*.test.ts",
+      "test/fuzz/*.test.ts",
     ],
     testTimeout: 30_000,
     hookTimeout: 60_000,
