@@ -109,6 +109,11 @@ export const ERROR_CATALOGUE = {
     meaning: "A configured port is occupied.",
     fix: "Free the port or set the named field to 0 for a free one.",
   },
+  MORTISE_OPERATOR_RECORDING: {
+    disposition: "terminal",
+    meaning: "A recording cannot be read.",
+    fix: "Give JSON lines of events, each with ev and id; a req event has method, url, headers and body.",
+  },
   MORTISE_OPERATOR_REGISTRY_UNREACHABLE: {
     disposition: "terminal",
     meaning: "The npm registry could not be reached.",
