@@ -2,21 +2,24 @@
 import fc from "fast-check";
 
 const VALUES = fc.oneof(
-  fc.jsonValue({ maxDepth: 3 }),
-  fc.constantFrom<unknown>(
-    "",
-    "text",
-    "function",
-    "custom",
-    null,
-    {},
-    [],
-    [{}],
-    [null],
-    -1,
-    1e300,
-    "__proto__",
-  ),
+  {
+    weight: 9,
+    arbitrary: fc.constantFrom<unknown>(
+      ...["", "text", "function", "custom", "__proto__", "toString", null, true, -1, 1.5, 1e300],
+      ...[
+        {},
+        [],
+        [{}],
+        [null],
+        ["text"],
+        [[]],
+        { type: "text" },
+        { name: "f" },
+        { type: "function", name: "f" },
+      ],
+    ),
+  },
+  { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 2 }) },
 );
 
 type Path = readonly (string | number)[];
@@ -27,7 +30,10 @@ export function anyBody(bodies: readonly unknown[]): fc.Arbitrary<unknown> {
   const exchanged = fc
     .tuple(fc.constantFrom(...places), fc.option(VALUES, { nil: undefined }))
     .map(([{ body, path }, value]) => exchange(body, path, value));
-  return fc.oneof({ weight: 1, arbitrary: fc.jsonValue() }, { weight: 4, arbitrary: exchanged });
+  return fc.oneof(
+    { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 3 }) },
+    { weight: 9, arbitrary: exchanged },
+  );
 }
 
 function paths(value: unknown): Path[] {
