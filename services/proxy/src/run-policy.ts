@@ -92,8 +92,8 @@ export class RunPolicies {
     const config = await readRunConfig(bus, run);
     const checkpoint = await openCheckpoint(config.policy.checkpoint);
     const policy = policyOf(config, checkpoint, await this.options.makeEngine(run, checkpoint, config));
-    if (!policy.renderer.isAppendOnly)
-      log.warn({ event: "template.not-append-only", run, checkpoint: config.policy.checkpoint });
+    const { history, lateSystem, traits } = policy.renderer;
+    log.info({ event: "rendering", run, history, lateSystem, calls: policy.toolFormat?.name, ...traits });
     this.ready.set(run, policy);
     const { signal } = this.stop;
     this.firstLoad.set(
@@ -106,13 +106,14 @@ export class RunPolicies {
 
 function policyOf(config: RunConfig, checkpoint: Checkpoint, engine: Engine): RunPolicy {
   const { tokenizer, chatTemplate, eosIds, tokenizerFiles } = checkpoint;
-  const renderer = new Renderer({ chatTemplate, tokenizer, eosIds });
+  const renderer = new Renderer({ chatTemplate, tokenizer, eosIds, policy: config.policy });
+  const { tokenizerConfigJson } = tokenizerFiles;
   return {
     run: config.run.id,
     config,
     tokenizer,
     renderer,
-    toolFormat: toolFormatOf(tokenizerFiles.tokenizerConfigJson, renderer),
+    toolFormat: toolFormatOf({ tokenizerConfigJson, tokenizer, renderer, stopIds: eosIds }),
     stopIds: eosIds,
     maxPositions: Math.min(
       checkpoint.config.maxPositions,

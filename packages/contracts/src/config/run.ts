@@ -35,6 +35,24 @@ export const RunConfig = z.strictObject({
     checkpoint: z.string().min(1).describe("Hugging Face directory of the initial policy."),
     backend: z.enum(["auto", "embedded", "tfjs"]).default("auto").describe("Implementation that trains."),
     name: z.string().default("policy").describe("Model name harnesses are told."),
+    history: z
+      .enum(["auto", "keep", "branch", "strip"])
+      .default("auto")
+      .describe(
+        "What a continued conversation shows of earlier turns. keep: their sampled tokens; branch: what the chat template makes of them today; strip: as branch, without reasoning; auto: keep where the template allows it, else branch.",
+      ),
+    lateSystem: z
+      .enum(["to-user", "merge-up", "keep"])
+      .default("to-user")
+      .describe(
+        "System messages behind the first reply. to-user: become user messages; merge-up: join the leading one, which starts a new branch; keep: stay, where the chat template takes them.",
+      ),
+    thinking: z
+      .enum(["template", "on", "off"])
+      .default("template")
+      .describe(
+        "The chat template's enable_thinking. template: as the template has it; what a harness asks for is only recorded (C8).",
+      ),
   }),
   engine: EngineConfig.prefault({ kind: "embedded" }),
   tasks: z

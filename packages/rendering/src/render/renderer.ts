@@ -1,112 +1,166 @@
 /**
- * Owns turning conversations into token ids with a checkpoint's chat template (C2). A conversation without a
- * captured beginning is rendered whole; an extension renders only what follows the parent's reply, cut at the
- * end-of-turn token, so that encode(a) + encode(b) = encode(ab). Does not decide what extends what.
+ * Owns turning conversations into token ids with a checkpoint's chat template, under the policies of the run
+ * (C2). A conversation without a captured beginning is rendered whole; an extension renders only what follows
+ * the parent's reply, cut at the end-of-turn token, so that encode(a) + encode(b) = encode(ab). Does not decide
+ * what extends what.
  *
- * An extension is rendered behind a marker reply: the text after the marker is what the template writes after
- * any reply. That this equals appending is proved for the template at start (self-test.ts); where it does not
- * hold, `isAppendOnly` is false and every request is rendered whole, as a branch of its own.
+ * History policies, for templates that would write earlier turns differently today:
+ *  - `keep`    sampled ids stay until the harness itself changes history; a request that extends them adds what
+ *              the template writes after any reply. Possible where that depends on nothing earlier (traits.ts).
+ *  - `branch`  every request is rendered whole, as the template has it: a branch of its own.
+ *  - `strip`   as `branch`, and reasoning of earlier turns is never shown.
  */
 import type { Conversation, Message, ToolSchema } from "@mortise/capture";
 import { MortiseError } from "@mortise/contracts";
-import type { ChatMessage, ChatTemplate, Tokenizer } from "@mortise/policy";
-import { isTemplateAppendOnly } from "./self-test.js";
+import type { ChatTemplate, Tokenizer } from "@mortise/policy";
+import { type LateSystemPolicy, placeLaterSystemMessages, placeSystemMessages } from "./late-system.js";
+import type { RenderNote } from "./note.js";
+import { TemplateWriter } from "./template-writer.js";
+import { type TemplateTraits, takesArgumentText, templateTraits } from "./traits.js";
 
-/** Letters and digits only: no template trims or escapes it, and no conversation holds it. */
-const MARKER = "mortise0reply0marker";
+export type HistoryPolicy = "keep" | "branch" | "strip";
+
+/** What the run configuration says of rendering (`policy.*`). */
+export interface RenderingPolicy {
+  /** `auto`: keep where the template allows it, else branch. */
+  readonly history?: HistoryPolicy | "auto" | undefined;
+  readonly lateSystem?: LateSystemPolicy | undefined;
+  /** The template's `enable_thinking`; `template` leaves it as the template has it. */
+  readonly thinking?: "template" | "on" | "off" | undefined;
+}
 
 export interface RendererParts {
   readonly chatTemplate: ChatTemplate;
   readonly tokenizer: Tokenizer;
   readonly eosIds: ReadonlySet<number>;
+  readonly policy?: RenderingPolicy;
+  /** Further variables of the template, such as a fixed date. */
+  readonly variables?: Readonly<Record<string, unknown>>;
+}
+
+export interface Rendering {
+  readonly ids: Int32Array;
+  readonly notes: readonly RenderNote[];
 }
 
 export class Renderer {
-  /** False: the template rewrites earlier turns, so history is never extended (history policy `branch`). */
-  readonly isAppendOnly: boolean;
-  private readonly parts: RendererParts;
+  readonly history: HistoryPolicy;
+  readonly lateSystem: LateSystemPolicy;
+  readonly traits: TemplateTraits;
+  readonly writer: TemplateWriter;
+  private readonly tokenizer: Tokenizer;
+  private readonly eosIds: ReadonlySet<number>;
 
+  /** @throws MortiseError MORTISE_POLICY_UNSUPPORTED when the template cannot serve a policy that was asked for */
   constructor(parts: RendererParts) {
-    this.parts = parts;
-    this.isAppendOnly = isTemplateAppendOnly(this);
+    const { chatTemplate, tokenizer, eosIds, policy = {} } = parts;
+    const variables = { ...parts.variables, ...thinkingVariables(policy.thinking) };
+    const form = { takesArgumentText: true, showsReasoning: true };
+    const takesText = takesArgumentText(new TemplateWriter(chatTemplate, variables, form));
+    const writerFor = (showsReasoning: boolean) =>
+      new TemplateWriter(chatTemplate, variables, { takesArgumentText: takesText, showsReasoning });
+    this.traits = templateTraits({ writer: writerFor(true), tokenizer, eosIds });
+    this.history = historyPolicy(policy.history ?? "auto", this.traits);
+    this.lateSystem = policy.lateSystem ?? "to-user";
+    if (this.lateSystem === "keep" && !this.traits.takesLateSystem) throw refusesLateSystem();
+    this.writer = writerFor(this.history !== "strip");
+    this.tokenizer = tokenizer;
+    this.eosIds = eosIds;
+    if ((policy.thinking ?? "template") !== "template") this.requireThinkingSwitch(parts);
   }
 
   /** The text and ids of a whole conversation, up to where the assistant's turn begins. */
-  renderWhole(conversation: Conversation): { text: string; ids: Int32Array } {
-    const text = this.text(conversation.messages, conversation.tools, true);
-    return { text, ids: this.parts.tokenizer.encode(text) };
+  renderWhole(conversation: Conversation): Rendering & { text: string } {
+    const { messages, notes } = placeSystemMessages(conversation.messages, this.lateSystem);
+    const text = this.writer.text(messages, conversation.tools, true);
+    return {
+      text,
+      ids: this.tokenizer.encode(text),
+      notes: [...notes, ...this.formNotes(conversation.messages, 0)],
+    };
   }
 
   /**
-   * The ids to append after a reply: its end-of-turn token unless `hasEnd`, glue, the new messages, and the
-   * beginning of the next assistant turn.
+   * The ids to append after a captured reply: its end-of-turn token unless `hasEnd`, glue, the new messages,
+   * and the beginning of the next assistant turn. Undefined when a policy wants the conversation rendered whole.
+   * @param from index of the first new message; nothing before it is looked at
    */
-  renderExtension(messages: readonly Message[], tools: readonly ToolSchema[], hasEnd: boolean): Int32Array {
-    const ids = this.parts.tokenizer.encode(this.extensionText(messages, tools));
-    const first = ids[0];
-    if (first === undefined || !this.parts.eosIds.has(first))
-      throw new MortiseError({
-        code: "MORTISE_POLICY_UNSUPPORTED",
-        message: "The chat template does not end an assistant message with an end-of-turn token.",
-        fix: "Use a chat template that closes assistant messages with the eos token of the checkpoint.",
-      });
-    return hasEnd ? ids.subarray(1) : ids;
+  renderExtension(conversation: Conversation, from: number, hasEnd: boolean): Rendering | undefined {
+    if (this.history !== "keep") return undefined;
+    const added = conversation.messages.slice(from);
+    const placed = placeLaterSystemMessages(added, this.lateSystem, from);
+    if (!placed) return undefined;
+    const ids = this.tokenizer.encode(this.tail(placed.messages, conversation.tools));
+    if (ids[0] === undefined || !this.eosIds.has(ids[0])) throw endsNoReply();
+    const notes = [...placed.notes, ...this.formNotes(added, from)];
+    return { ids: hasEnd ? ids.subarray(1) : ids, notes };
   }
 
-  extensionText(messages: readonly Message[], tools: readonly ToolSchema[]): string {
-    const before: Message[] = [
-      { role: "user", text: "x" },
-      { role: "assistant", text: MARKER, reasoning: "", toolCalls: [] },
-    ];
-    const text = this.text([...before, ...messages], tools, true);
-    return text.slice(text.lastIndexOf(MARKER) + MARKER.length);
+  /** Tools are shown to the template only where they can matter: their schemas may be longer than the rest. */
+  private tail(messages: readonly Message[], tools: readonly ToolSchema[]): string {
+    const hasCalls = messages.some((message) => message.role === "assistant" && message.toolCalls.length > 0);
+    return this.writer.tail(messages, this.traits.tailIgnoresTools && !hasCalls ? [] : tools);
   }
 
-  private text(messages: readonly Message[], tools: readonly ToolSchema[], opensReply: boolean): string {
-    return this.parts.chatTemplate.renderMessages(
-      messages.map(templateMessage),
-      tools.length > 0 ? tools.map(templateTool) : undefined,
-      { addGenerationPrompt: opensReply },
-    );
+  private formNotes(messages: readonly Message[], offset: number): RenderNote[] {
+    return messages.flatMap((message, at): RenderNote[] => {
+      if (message.role !== "assistant") return [];
+      const field = `messages[${offset + at}]`;
+      const notes: RenderNote[] = [];
+      if (message.reasoning !== "" && !this.writer.form.showsReasoning)
+        notes.push({ what: "reasoning-stripped", field });
+      return notes;
+    });
   }
 
-  encode(text: string): Int32Array {
-    return this.parts.tokenizer.encode(text);
+  /** Without a switch the setting would be recorded and do nothing. */
+  private requireThinkingSwitch({ chatTemplate, variables = {} }: RendererParts): void {
+    const write = (thinking: "on" | "off") => {
+      const writer = new TemplateWriter(
+        chatTemplate,
+        { ...variables, ...thinkingVariables(thinking) },
+        this.writer.form,
+      );
+      return writer.text([{ role: "user", text: "x" }], [], true);
+    };
+    if (write("on") !== write("off")) return;
+    throw new MortiseError({
+      code: "MORTISE_POLICY_UNSUPPORTED",
+      message: "policy.thinking: the chat template of this checkpoint has no switch for thinking.",
+      fix: 'Leave policy.thinking at "template".',
+      detail: { field: "policy.thinking" },
+    });
   }
 }
 
-function templateMessage(message: Message): ChatMessage {
-  if (message.role === "tool")
-    return { role: "tool", content: message.text, tool_call_id: message.toolCallId };
-  if (message.role !== "assistant") return { role: message.role, content: message.text };
-  if (message.toolCalls.length === 0) return { role: "assistant", content: message.text };
-  return {
-    role: "assistant",
-    content: message.text,
-    tool_calls: message.toolCalls.map((call) => ({
-      type: "function",
-      id: call.id,
-      function: { name: call.name, arguments: templateArguments(call.arguments) },
-    })),
-  };
+function thinkingVariables(thinking: RenderingPolicy["thinking"]): Readonly<Record<string, unknown>> {
+  return thinking === undefined || thinking === "template" ? {} : { enable_thinking: thinking === "on" };
 }
 
-/**
- * Templates want a mapping and may refuse anything else. Argument text that is no JSON object came from a
- * policy or a harness and stays in the history: it is shown, never refused.
- */
-function templateArguments(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value))
-      return value as Readonly<Record<string, unknown>>;
-  } catch {
-    return { arguments: text };
-  }
-  return { arguments: text };
+function historyPolicy(wanted: HistoryPolicy | "auto", traits: TemplateTraits): HistoryPolicy {
+  if (wanted === "auto") return traits.isTailStable ? "keep" : "branch";
+  if (wanted !== "keep" || traits.isTailStable) return wanted;
+  throw new MortiseError({
+    code: "MORTISE_POLICY_UNSUPPORTED",
+    message: "policy.history: what this chat template writes after a reply depends on earlier messages.",
+    fix: 'Use "branch", or "auto" to let the template decide.',
+    detail: { field: "policy.history" },
+  });
 }
 
-function templateTool(tool: ToolSchema): Readonly<Record<string, unknown>> {
-  const { name, description, parameters } = tool;
-  return { type: "function", function: { name, description, parameters } };
+function refusesLateSystem(): MortiseError {
+  return new MortiseError({
+    code: "MORTISE_POLICY_UNSUPPORTED",
+    message: "policy.lateSystem: this chat template takes no system message behind a reply.",
+    fix: 'Use "to-user" or "merge-up".',
+    detail: { field: "policy.lateSystem" },
+  });
+}
+
+function endsNoReply(): MortiseError {
+  return new MortiseError({
+    code: "MORTISE_POLICY_UNSUPPORTED",
+    message: "The chat template does not end an assistant message with an end-of-turn token.",
+    fix: "Use a chat template that closes assistant messages with the eos token of the checkpoint.",
+  });
 }

@@ -1,10 +1,11 @@
 /**
  * Owns the positional call syntax: `NAME v1 => v2`. Values stand for the properties of the tool's schema in
  * their order; as many as it requires at least, as many as it has at most. Values of other types than string
- * are read as JSON. Whitespace inside a value is kept; a value cannot contain the separator.
+ * are read as JSON. Whitespace inside a value is kept; a value cannot contain the separator. The values have
+ * no marks of their own, so a call is read when it is closed, whole or not at all.
  */
 import type { ToolSchema } from "@mortise/capture";
-import type { ParsedCall, ToolFormat } from "./types.js";
+import { CALL_CLOSE, CALL_OPEN, type CallReader, type ToolFormat } from "./types.js";
 
 const SEPARATOR = " => ";
 
@@ -13,9 +14,46 @@ interface ObjectSchema {
   readonly required?: readonly string[];
 }
 
-export const positional: ToolFormat = { name: "positional", parse };
+export const positional: ToolFormat = {
+  name: "positional",
+  open: [CALL_OPEN],
+  close: CALL_CLOSE,
+  bareStart: undefined,
+  reader: (tools) => new PositionalReader(tools),
+};
 
-function parse(body: string, tools: readonly ToolSchema[]): ParsedCall | undefined {
+class PositionalReader implements CallReader {
+  name: string | undefined;
+  hasFailed = false;
+  readonly isComplete = false;
+  private readonly tools: readonly ToolSchema[];
+  private readonly pieces: string[] = [];
+  private given = "";
+
+  constructor(tools: readonly ToolSchema[]) {
+    this.tools = tools;
+  }
+
+  push(text: string): string {
+    this.pieces.push(text);
+    return "";
+  }
+
+  takeArguments(): string {
+    const text = this.given;
+    this.given = "";
+    return text;
+  }
+
+  close(): void {
+    const call = parse(this.pieces.join(""), this.tools);
+    this.hasFailed = call === undefined;
+    this.name = call?.name;
+    this.given = call?.arguments ?? "";
+  }
+}
+
+function parse(body: string, tools: readonly ToolSchema[]): { name: string; arguments: string } | undefined {
   const space = body.indexOf(" ");
   const name = space < 0 ? body : body.slice(0, space);
   const tool = tools.find((one) => one.name === name);

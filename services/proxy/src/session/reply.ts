@@ -5,7 +5,7 @@
  */
 import { type ReplyEnd, type ReplyPart, type SampledPart, unpackIds } from "@mortise/capture";
 import { Delivery, type MortiseError, type Turn } from "@mortise/contracts";
-import { ReplyParser, type ReplySyntax } from "@mortise/rendering";
+import { type ReplyNote, ReplyParser, type ReplySyntax } from "@mortise/rendering";
 
 /** One HTTP connection's hold on a reply. It ends with the first of `delivered` and `lost`. */
 export interface Connection {
@@ -50,6 +50,16 @@ export class ReplyBuilder {
     return this.identify(this.parser.end());
   }
 
+  /** Ids inside reasoning so far. */
+  get reasoningTokens(): number {
+    return this.parser.reasoningTokens;
+  }
+
+  /** What the parser noticed that the parts do not tell. */
+  get notes(): readonly ReplyNote[] {
+    return this.parser.notes;
+  }
+
   private identify(parts: readonly SampledPart[]): ReplyPart[] {
     return parts.map((part) => {
       if (part.kind === "text") this.text += part.text;
@@ -73,6 +83,8 @@ export class Reply {
   readonly sampled: Promise<void>;
   /** Resolves once the turn is on the stream (C3); rejects with what the harness is told. */
   readonly ended: Promise<ReplyEnd>;
+  /** Of the sampled ids, those inside reasoning; known once everything is sampled. */
+  reasoningTokens = 0;
   /** Bytes handed to sockets so far, over all connections. */
   bytesDelivered = 0;
   /** Told when the last connection was lost before the reply was delivered. */
@@ -105,7 +117,7 @@ export class Reply {
       promptTokens,
       cachedTokens: turn.prefixLength,
       completionTokens: ids.length,
-      reasoningTokens: 0,
+      reasoningTokens: builder.reasoningTokens,
     });
     return reply;
   }

@@ -35,6 +35,7 @@ export async function sampleTurn(sampling: Sampling): Promise<Turn> {
   const generated = await generate(sampling, builder);
   if (generated.ids.length === 0) throw signal.aborted ? signal.reason : nothingSampled();
   stopwatch.lap("sample");
+  reply.reasoningTokens = builder.reasoningTokens;
   reply.close();
   return turnRecord(plan, generated, builder, {
     engine: policy.engine.id,
@@ -47,10 +48,12 @@ export async function sampleTurn(sampling: Sampling): Promise<Turn> {
 
 /** How sampled ids of a reply to this request are read. */
 export function replySyntax(policy: RunPolicy, { conversation, toolChoice }: ModelRequest) {
-  const { tokenizer, toolFormat, stopIds } = policy;
+  const { tokenizer, renderer, toolFormat, stopIds } = policy;
+  const { reasoning, opensInReasoning } = renderer.traits;
   const { tools } = conversation;
   const hasCalls = tools.length > 0 && toolChoice.mode !== "none";
-  return { tokenizer, format: hasCalls ? toolFormat : undefined, tools, stopIds };
+  const format = hasCalls ? toolFormat : undefined;
+  return { tokenizer, format, tools, reasoning, opensInReasoning, stopIds };
 }
 
 async function generate(sampling: Sampling, builder: ReplyBuilder) {

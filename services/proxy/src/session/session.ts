@@ -251,7 +251,7 @@ export class Session {
         promptTokens: plan.contextIds.length,
         cachedTokens: turn.prefixLength,
         completionTokens: turn.sampledIds.byteLength / 4,
-        reasoningTokens: 0,
+        reasoningTokens: reply.reasoningTokens,
       });
     } catch (error) {
       const known = fromUnknown(error, "MORTISE_PROVIDER_ENGINE");

@@ -13,6 +13,7 @@ import {
 } from "@mortise/capture";
 import { FinishReason, MortiseError, type Turn, TurnRelation, TurnSchema } from "@mortise/contracts";
 import type { ModelRequest } from "@mortise/dialects";
+import type { RenderNote } from "@mortise/rendering";
 import type { Generated } from "../engine/types.js";
 import type { RunPolicy } from "../run-policy.js";
 import type { ReplyBuilder } from "./reply.js";
@@ -64,10 +65,13 @@ export function planTurn(inputs: TurnInputs): PlannedTurn {
       trial: terms.trial,
       session: terms.trial,
       evaluation: terms.isEvaluation,
-      ...alignmentFields(call, alignment, { isKept: placed.prefixLength > 0, audit: request.audit }),
+      ...alignmentFields(call, alignment, {
+        isKept: placed.prefixLength > 0,
+        audit: [...request.audit, ...placed.notes],
+      }),
       relation: placed.relation,
       suffixIds: packIds(placed.suffix),
-      historyPolicy: policy.renderer.isAppendOnly ? "keep" : "branch",
+      historyPolicy: policy.renderer.history,
       dialect: request.dialect,
       startedAtMs: BigInt(inputs.now),
     },
@@ -92,22 +96,22 @@ interface Placement {
   readonly relation: TurnRelation;
   readonly prefixLength: number;
   readonly suffix: Int32Array;
+  /** What the rendering policies changed. */
+  readonly notes: readonly RenderNote[];
 }
 
 /** C2: an extension renders only its new messages; everything else is rendered whole. */
 function place({ policy, request, alignment, parentIds }: TurnInputs): Placement {
   const { conversation } = request;
   const { parent, prefixLength, keptMessages } = alignment;
-  if (!parent || !policy.renderer.isAppendOnly) {
-    const isCut = parent && alignment.relation === TurnRelation.EXTENDS;
-    const relation = isCut ? TurnRelation.BRANCH : alignment.relation;
-    return { relation, prefixLength: 0, suffix: policy.renderer.renderWhole(conversation).ids };
-  }
-  const lastKept = parentIds[prefixLength - 1]!;
-  const hasEnd = policy.stopIds.has(lastKept);
-  const added = conversation.messages.slice(keptMessages);
-  const suffix = policy.renderer.renderExtension(added, conversation.tools, hasEnd);
-  return { relation: alignment.relation, prefixLength, suffix };
+  const hasEnd = policy.stopIds.has(parentIds[prefixLength - 1]!);
+  const extension = parent && policy.renderer.renderExtension(conversation, keptMessages, hasEnd);
+  if (extension)
+    return { relation: alignment.relation, prefixLength, suffix: extension.ids, notes: extension.notes };
+  const isCut = parent && alignment.relation === TurnRelation.EXTENDS;
+  const relation = isCut ? TurnRelation.BRANCH : alignment.relation;
+  const { ids, notes } = policy.renderer.renderWhole(conversation);
+  return { relation, prefixLength: 0, suffix: ids, notes };
 }
 
 const FINISH = {
@@ -144,6 +148,7 @@ export function turnRecord(
       staleCache: span.isStaleCache,
     })),
     finish: FINISH[generated.finish],
+    audit: [...(plan.known.audit ?? []), ...reply.notes.map((what) => ({ what, field: "reply" }))],
     // A call that was cut off ends where the turn does.
     toolCalls: reply.calls.map(({ id, name, tokenStart, tokenEnd, arguments: given }) => ({
       id,
