@@ -11,9 +11,9 @@
  * R5  branch: it goes on from a turn that was gone on from before; or from none, on a thread that has turns.
  */
 import { type Delivery, type Turn, TurnRelation, type TurnRole } from "@mortise/contracts";
-import { type Call, type CallPurpose, type Conclusion, type KnownCall, lastUserText } from "./call.js";
+import { type Call, type CallPurpose, type Conclusion, extendsLastText, type KnownCall } from "./call.js";
 import type { CallLog, Thread } from "./call-log.js";
-import { equalBytes, keyOf, startsWithDigest } from "./digests.js";
+import { keyOf } from "./digests.js";
 import { purposeOf } from "./purpose.js";
 import { roleOf } from "./roles.js";
 import {
@@ -73,9 +73,14 @@ export function align(tree: TurnTree, call: Call, options: AlignOptions): Alignm
   const extension = tree.extension(call.digests, search);
   const changed = extension ? undefined : tree.extensionWithOtherTools(call.digests, search);
   const sameBody = log.sameBody(call.digests);
-  const thread = named ?? threadOfHistory(facts, extension ?? changed, sameBody[0]);
+  const continued = extension ?? changed;
+  const thread = named ?? threadOfHistory(facts, continued, sameBody[0]);
   const served = thread ?? log.threads.get(MAIN_THREAD);
-  const purpose = purposeOf({ call, log, thread: served, firstTry: sameBody[0], extension });
+  const purpose = purposeOf({
+    ...{ call, log, extension, continued },
+    thread: served,
+    firstTry: sameBody[0],
+  });
   const placed = thread ? undefined : newThread(facts, purpose);
   const home = thread ?? log.threads.get(placed!.id);
   const tried = firstTry(call, purpose, home, sameBody);
@@ -100,7 +105,9 @@ export function align(tree: TurnTree, call: Call, options: AlignOptions): Alignm
       ...extensionFlags(call, kept),
       ...(changed && purpose === "agent" ? (["tools-changed"] as const) : []),
       ...(tried && sameBody.length === 0 ? (["degraded-resend"] as const) : []),
-      ...(tried || !extendsLastText(call, home) ? [] : (["last-user-text-extended"] as const)),
+      ...(!tried && home?.lastOfAgent && extendsLastText(call, home.lastOfAgent)
+        ? (["last-user-text-extended"] as const)
+        : []),
       ...(placed?.origin === "unknown" ? (["quarantined"] as const) : []),
     ],
   };
@@ -184,19 +191,4 @@ function extensionFlags({ conversation }: Call, kept: Extension | undefined): Al
     echo?.role === "assistant" &&
     echo.toolCalls.some(({ name }, at) => name !== kept.turn.toolCalls[at]?.name);
   return isRenamed ? [...flags, "call-renamed"] : flags;
-}
-
-/**
- * Whether the user's last text goes on where that of the agent's last call ended, in the same place: harnesses
- * extend it when a reply was dropped as empty, and to ask for a summary.
- */
-function extendsLastText({ conversation, digests }: Call, home: Thread | undefined): boolean {
-  const earlier = home?.lastOfAgent?.lastUser;
-  const now = lastUserText(conversation);
-  if (!earlier || !now || now.message !== earlier.message || now.text.length <= earlier.text.length)
-    return false;
-  if (equalBytes(now.text.digest, earlier.text.digest)) return false;
-  return (
-    digests.messages.length > 0 && startsWithDigest(conversation.messages[now.message]!.text, earlier.text)
-  );
 }

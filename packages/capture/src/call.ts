@@ -4,7 +4,14 @@
  */
 import type { Turn, TurnRelation, TurnRole } from "@mortise/contracts";
 import type { Conversation } from "./conversation.js";
-import { isNoText, keyOf, type RequestDigests, type TextDigest, textDigest } from "./digests.js";
+import {
+  isNoText,
+  keyOf,
+  type RequestDigests,
+  startsWithDigest,
+  type TextDigest,
+  textDigest,
+} from "./digests.js";
 import type { CallSignals } from "./signals/types.js";
 
 /** A request, read: its normalised conversation, the digests of that, and what the call says of itself. */
@@ -53,6 +60,7 @@ export interface KnownCall extends Conclusion {
   readonly id: string;
   readonly body: string;
   readonly tools: Uint8Array;
+  readonly messageCount: number;
   /** Digest of the request's last message. */
   readonly lastMessage: Uint8Array | undefined;
   /** The request's last text of a user. */
@@ -78,6 +86,7 @@ export function knownCall(id: string, call: Call, conclusion: Conclusion): Known
     ...{ id, thread, purpose, relation, role, roleReason, retryOf, follows, spawnedBy },
     body: keyOf(digests.body),
     tools: digests.tools,
+    messageCount: digests.messages.length,
     lastMessage: digests.messages.at(-1)?.digest,
     lastUser: lastUserText(call.conversation),
     spoken: keyOf(digests.spoken),
@@ -108,6 +117,7 @@ export function callOfTurn(turn: Turn): KnownCall {
     spawnedBy: turn.spawnedBy || undefined,
     body: keyOf(turn.bodyDigest),
     tools: turn.toolsDigest,
+    messageCount: turn.keptMessages + turn.messageDigests.length,
     lastMessage: turn.messageDigests.at(-1),
     lastUser: turn.lastUserText && { message: turn.lastUserMessage, text: turn.lastUserText },
     spoken: undefined,
@@ -125,6 +135,18 @@ export function callOfTurn(turn: Turn): KnownCall {
 export function lastUserText({ messages }: Conversation): LastUserText | undefined {
   const message = messages.findLastIndex((one) => one.role === "user");
   return message < 0 ? undefined : { message, text: textDigest(messages[message]!.text) };
+}
+
+/**
+ * Whether the user's last text goes on where that of an earlier call ended, in the same place: harnesses extend
+ * it when a reply was dropped as empty, and to ask for a summary.
+ */
+export function extendsLastText({ conversation }: Call, earlier: KnownCall): boolean {
+  const now = lastUserText(conversation);
+  const before = earlier.lastUser;
+  if (!now || !before || now.message !== before.message || now.text.length <= before.text.length)
+    return false;
+  return startsWithDigest(conversation.messages[now.message]!.text, before.text);
 }
 
 /** Whether the reply had anything a user sees: text or calls, not thinking alone. */

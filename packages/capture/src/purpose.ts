@@ -4,18 +4,18 @@
  * call it is and what becomes of its tokens is align.ts's and roles.ts's.
  *
  * P1  A retry is for what its first try was for.
- * P2  Who offers tools is an agent, but for a history that ends where an earlier request ended, with one more
- *     text of the user, when that request's reply was visible and is gone, or was refused as too long: such a
- *     call compacts. Only where the harness is known to keep every visible reply.
+ * P2  Who offers tools is an agent, but for a call after one whose visible reply is gone, or which was refused
+ *     as too long: when it ends where that one ended, with one more text of the user, or carries the mark of
+ *     compactions, it compacts. Only where the harness is known to keep every visible reply.
  * P3  Who offers none in a session of agents with tools: repeating an agent's history it compacts; before its
  *     agent's first turn, or while that is being answered, or for another model, it is a title; the rest is
  *     told by what the harness is known to do.
  * P4  In a session where nobody offers tools they are in the text, and every conversation is an agent's.
  */
 import { TurnRelation } from "@mortise/contracts";
-import { type Call, type CallPurpose, hasVisibleReply, type KnownCall } from "./call.js";
+import { type Call, type CallPurpose, extendsLastText, hasVisibleReply, type KnownCall } from "./call.js";
 import type { CallLog, Thread } from "./call-log.js";
-import { digestTools, equalBytes, keyOf, startsWithDigest } from "./digests.js";
+import { digestTools, equalBytes, keyOf } from "./digests.js";
 import type { Extension } from "./turn-tree.js";
 
 const NO_TOOLS = digestTools([]);
@@ -34,6 +34,8 @@ export interface PurposeFacts {
   readonly thread: Thread | undefined;
   readonly firstTry: KnownCall | undefined;
   readonly extension: Extension | undefined;
+  /** Like `extension`, had the tools not changed. */
+  readonly continued: Extension | undefined;
 }
 
 export function purposeOf(facts: PurposeFacts): CallPurpose {
@@ -43,30 +45,30 @@ export function purposeOf(facts: PurposeFacts): CallPurpose {
   if (stated !== undefined && stated !== "side") return stated;
   const extended = extension && log.call(extension.turn.turn);
   if (extended && extended.purpose !== "agent") return extended.purpose;
-  if (!equalBytes(call.digests.tools, NO_TOOLS)) return isExtendedRequest(facts) ? "compaction" : "agent"; // P2
+  if (!equalBytes(call.digests.tools, NO_TOOLS)) return compactsWithTools(facts) ? "compaction" : "agent"; // P2
   if (stated === undefined && !log.hasToolUsers) return "agent"; // P4
   return purposeWithoutTools(facts); // P3
 }
 
 /** P2 */
-function isExtendedRequest({ call, thread, extension }: PurposeFacts): boolean {
-  const last = thread?.lastOfAgent;
-  if (!last || !KEEPS_VISIBLE_REPLIES.has(call.signals.harness)) return false;
-  // The reply that an agent's next turn would repeat is in the history: nothing is gone.
-  if (extension && extension.turn.turn === last.id) return false;
+function compactsWithTools({ call, thread, continued }: PurposeFacts): boolean {
+  const { harness, mayCompact } = call.signals;
+  const last = thread?.calls.findLast(({ purpose }) => purpose === "agent");
+  if (!last || !KEEPS_VISIBLE_REPLIES.has(harness) || continued?.turn.turn === last.id) return false;
   const isGone = last.turn ? hasVisibleReply(last.turn) : last.isOverflow;
-  return isGone && endsAsExtensionOf(call, last);
+  return isGone && (mayCompact || endsAsExtensionOf(call, last));
 }
 
-/** Whether the request ends with the other's last message, and more of the user's text behind or in it. */
-function endsAsExtensionOf({ conversation, digests }: Call, last: KnownCall): boolean {
-  const { messages } = digests;
-  if (messages.at(-1)?.role !== "user") return false;
-  const before = messages.at(-2)?.digest;
-  if (before && last.lastMessage && equalBytes(before, last.lastMessage)) return true;
-  const text = conversation.messages.at(-1)!.text;
-  const earlier = last.lastUser?.text;
-  return earlier !== undefined && text.length > earlier.length && startsWithDigest(text, earlier);
+/** Whether the request ends where the other did, with more of the user's text behind that or in it. */
+function endsAsExtensionOf(call: Call, last: KnownCall): boolean {
+  const { messages } = call.digests;
+  const added = messages.findLastIndex((message) => message.role !== "system");
+  if (messages[added]?.role !== "user") return false;
+  if (extendsLastText(call, last)) return true;
+  const end = added === messages.length - 1 ? messages[added - 1] : messages.at(-1);
+  if (!end || !last.lastMessage || !equalBytes(end.digest, last.lastMessage)) return false;
+  // System messages repeat; one is the same end only where as much stands before it.
+  return end.role !== "system" || messages.length - 1 === last.messageCount;
 }
 
 /** P3 */

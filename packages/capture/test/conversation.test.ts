@@ -1,10 +1,8 @@
 /** Normalisation, digests and packed bytes: what may differ between requests, and what may not. */
-import { TurnRelation, TurnRole } from "@mortise/contracts";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
   type Conversation,
-  decideRole,
   digestRequest,
   type Message,
   normaliseConversation,
@@ -62,15 +60,4 @@ test("packed values survive any alignment", () => {
   expect([...packIds([1, 256])]).toEqual([1, 0, 0, 0, 0, 1, 0, 0]);
   expect([...unpackLogProbabilities(packLogProbabilities([-0.5, Number.NaN]))]).toEqual([-0.5, Number.NaN]);
   expect(() => unpackIds(new Uint8Array(3))).toThrow(/not a multiple of 4/);
-});
-
-test("a thread without tools beside an agent is not trained; a session without any tools is", () => {
-  const noToolsDigest = digestRequest({ messages: [], tools: [] }).tools;
-  const agent = { thread: "h0", toolsDigest: new Uint8Array([1]), role: TurnRole.TRAIN, roleReason: "main" };
-  const request = { thread: "h1", relation: TurnRelation.ROOT, hasTools: false, noToolsDigest };
-  const decide = (turns: object[], over: object = {}) => decideRole(turns as never, { ...request, ...over });
-  expect(decide([agent])).toMatchObject({ role: TurnRole.EXCLUDED, relation: TurnRelation.AUXILIARY });
-  expect(decide([agent], { hasTools: true })).toMatchObject({ role: TurnRole.TRAIN, reason: "sub-agent" });
-  expect(decide([{ ...agent, toolsDigest: noToolsDigest }]).role).toBe(TurnRole.TRAIN);
-  expect(decide([agent], { thread: "h0" })).toMatchObject({ role: TurnRole.TRAIN, reason: "main" });
 });

@@ -15,10 +15,13 @@ import {
 } from "@mortise/contracts";
 import fc from "fast-check";
 import {
+  align,
+  alignmentFields,
   type Conversation,
   digestRequest,
   digestText,
   type Message,
+  NO_SIGNALS,
   normaliseConversation,
   packIds,
   packLogProbabilities,
@@ -95,8 +98,9 @@ export class SimulatedSession {
 
   private ask(messages: Message[], move: Move): void {
     const conversation: Conversation = normaliseConversation({ messages, tools: TOOLS });
-    const request = digestRequest(conversation);
-    const at = this.tree.attach(request, (turn) => this.delivery.get(turn) ?? Delivery.UNDECIDED);
+    const call = { conversation, digests: digestRequest(conversation), signals: NO_SIGNALS };
+    const deliveryOf = (turn: string) => this.delivery.get(turn) ?? Delivery.UNDECIDED;
+    const at = align(this.tree, call, { deliveryOf });
     const parent = this.played.find((one) => one.turn.turn === at.parent?.turn);
     const kept = parent ? [...parent.seen, ...parent.sampled].slice(0, at.prefixLength) : [];
     const suffix = conversation.messages.slice(at.keptMessages).map((_, k) => 1 + ((this.nextId + k) % 7));
@@ -108,16 +112,10 @@ export class SimulatedSession {
       run: "r",
       trial: "t",
       session: "t",
-      thread: at.thread,
+      ...alignmentFields(call, at, { isKept: at.parent !== undefined, audit: [] }),
       turn: `t-${index}`,
       index,
-      parent: at.parent?.turn ?? "",
-      relation: at.relation,
       role: move.role,
-      messageDigests: request.messages.map((message) => message.digest),
-      toolsDigest: request.tools,
-      bodyDigest: request.body,
-      prefixLength: at.prefixLength,
       suffixIds: packIds(suffix),
       sampledIds: packIds(sampled),
       logProbabilities: packLogProbabilities(sampled.map((id) => -id / 1e6)),

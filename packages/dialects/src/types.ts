@@ -2,8 +2,10 @@
  * Owns the port between the model API's front and its wire protocols: a dialect reads a body into one request
  * type, and writes one reply, or one refusal, as its clients expect. Pure: no sockets, no sessions, no clock.
  */
-import type { Conversation, ReplyEnd, ReplyPart } from "@mortise/capture";
+import type { AuditNote, Conversation, ReplyEnd, ReplyPart } from "@mortise/capture";
 import type { MortiseError } from "@mortise/contracts";
+
+export type { AuditNote };
 
 export type DialectName = "openai-chat" | "openai-responses" | "anthropic-messages";
 
@@ -25,14 +27,6 @@ export interface ToolTarget {
   readonly namespace: string | undefined;
   /** A custom tool takes one raw text, which the policy writes as the argument `input`. */
   readonly isCustom: boolean;
-}
-
-/** Something the request held that did not reach the policy as it was; kept with the turn. */
-export interface AuditNote {
-  /** What was done, kebab-case: `volatile-header-dropped`, `image-replaced`, `arguments-recovered`, … */
-  readonly what: string;
-  /** Where, as the dialect names it: `system[0]`, `messages[3].content[1]`. */
-  readonly field: string;
 }
 
 /** One model call, whatever protocol it came by. */

@@ -1,12 +1,13 @@
 /**
  * Owns the signals of Claude Code: session and agents are headers, purposes are shapes. Its search and fetch
- * helpers offer no tool of its own; its compaction call looks like a turn of the agent but for one beta, which
- * a run without experimental betas lacks (then history tells, see compaction.ts).
+ * helpers offer no tool of its own. Its compaction call looks like a turn of the agent but for one beta, which
+ * the call after a refused reply has too, and no call has in a run without experimental betas: history decides
+ * (purpose.ts).
  */
 import { hasReplies, offersTools, userAgentOf } from "./facts.js";
 import type { CallFacts, SignalReader, StatedPurpose } from "./types.js";
 
-const COMPACTION_BETA = "fallback-credit-";
+const FALLBACK_BETA = "fallback-credit-";
 
 export const readClaudeCode: SignalReader = (facts) => {
   const { headers } = facts;
@@ -20,13 +21,17 @@ export const readClaudeCode: SignalReader = (facts) => {
     parentAgent: headers["x-claude-code-parent-agent-id"],
     window: undefined,
     model: facts.model,
+    mayCompact: hasFallbackBeta(facts),
     purpose: purposeOf(facts),
   };
 };
 
+function hasFallbackBeta({ headers }: CallFacts): boolean {
+  const betas = headers["anthropic-beta"]?.split(",") ?? [];
+  return betas.some((beta) => beta.trim().startsWith(FALLBACK_BETA));
+}
+
 function purposeOf(facts: CallFacts): StatedPurpose | undefined {
-  const betas = facts.headers["anthropic-beta"]?.split(",") ?? [];
-  if (betas.some((beta) => beta.trim().startsWith(COMPACTION_BETA))) return "compaction";
   if (offersTools(facts)) return undefined;
   if (facts.hostedTools.length > 0) return "helper";
   const isWholeTask = facts.headers["x-claude-code-agent-id"] !== undefined || hasReplies(facts);

@@ -27,6 +27,7 @@ export const readCodex: SignalReader = (facts) => {
     parentAgent: parent === session ? undefined : parent,
     window: headers["x-codex-window-id"] ?? metadata("window_id"),
     model: facts.model,
+    mayCompact: false,
     purpose: purposeOf(facts, metadata("request_kind")),
   };
 };

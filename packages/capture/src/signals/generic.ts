@@ -32,6 +32,7 @@ export function readGeneric(facts: CallFacts): CallSignals {
     parentAgent: undefined,
     window: undefined,
     model: facts.model,
+    mayCompact: false,
     purpose: !offersTools(facts) && facts.hostedTools.length > 0 ? "helper" : undefined,
   };
 }

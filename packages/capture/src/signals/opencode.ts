@@ -19,6 +19,7 @@ export const readOpenCode: SignalReader = (facts) => {
     parentAgent: parent,
     window: undefined,
     model: facts.model,
+    mayCompact: false,
     purpose: purposeOf(facts),
   };
 };

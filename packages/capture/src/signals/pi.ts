@@ -17,6 +17,7 @@ export const readPi: SignalReader = (facts) => {
     parentAgent: undefined,
     window: undefined,
     model: facts.model,
+    mayCompact: false,
     purpose: "agent",
   };
 };

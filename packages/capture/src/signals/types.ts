@@ -35,6 +35,8 @@ export interface CallSignals {
   /** Names the stretch of an agent's history between two compactions; undefined when it does not say. */
   readonly window: string | undefined;
   readonly model: string | undefined;
+  /** The call carries a mark that compactions carry, though not they alone. */
+  readonly mayCompact: boolean;
   /** What the call is for, where headers or shape alone tell. */
   readonly purpose: StatedPurpose | undefined;
 }
@@ -48,6 +50,7 @@ export const NO_SIGNALS: CallSignals = {
   parentAgent: undefined,
   window: undefined,
   model: undefined,
+  mayCompact: false,
   purpose: undefined,
 };
 
