@@ -19,7 +19,14 @@ export interface Call {
 
 export function call(
   address: string,
-  options: { path?: string; method?: string; token?: string; body?: unknown; raw?: string },
+  options: {
+    path?: string;
+    method?: string;
+    token?: string;
+    headers?: Record<string, string>;
+    body?: unknown;
+    raw?: string | Buffer;
+  },
 ): Call {
   const body = options.raw ?? (options.body === undefined ? "" : JSON.stringify(options.body));
   const outgoing = request(`http://${address}${options.path ?? "/v1/chat/completions"}`, {
@@ -28,6 +35,7 @@ export function call(
     headers: {
       "content-type": "application/json",
       ...(options.token !== undefined && { authorization: `Bearer ${options.token}` }),
+      ...options.headers,
     },
   });
   let text = "";

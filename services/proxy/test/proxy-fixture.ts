@@ -26,6 +26,7 @@ import {
   connectBus,
   createLog,
   ensureTopology,
+  type Log,
   Metrics,
   RpcServer,
   type Running,
@@ -54,6 +55,12 @@ export interface FixtureOptions {
   readonly chatTemplate?: string;
   readonly maxPositions?: number;
   readonly maxTokensPerTurn?: number;
+}
+
+export interface ReplicaOptions {
+  readonly log?: Log;
+  /** Fields of the site's `proxy`. */
+  readonly site?: object;
 }
 
 export interface Replica {
@@ -130,15 +137,17 @@ export class ProxyFixture {
   }
 
   /** Starts a replica and waits until it serves the run. */
-  async start(makeEngine: MakeEngine): Promise<Replica> {
+  async start(makeEngine: MakeEngine, options: ReplicaOptions = {}): Promise<Replica> {
+    const log = options.log ?? quiet();
     const identity = this.nats.identity("proxy");
-    const bus = await connectBus({ ...identity, url: this.nats.url, name: "proxy", log: quiet() });
+    const bus = await connectBus({ ...identity, url: this.nats.url, name: "proxy", log });
     const metrics = new Metrics("proxy");
     const site = SiteConfig.parse({
       nats: { url: this.nats.url },
       identity: { directory: this.directory },
       state: { directory: this.directory },
       tasks: { directory: this.directory },
+      ...(options.site && { proxy: options.site }),
     });
     const running = await startProxy(
       {
@@ -146,7 +155,7 @@ export class ProxyFixture {
         instance: `p${this.ends.length}`,
         site,
         bus,
-        log: quiet(),
+        log,
         clock: systemClock,
         metrics,
         bearer: BEARER,

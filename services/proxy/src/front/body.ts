@@ -10,7 +10,10 @@ import { MortiseError } from "@mortise/contracts";
 /** Schemas of tools nest about ten levels; what walks a body recursively has this much stack for certain. */
 const MAX_DEPTH = 200;
 
-type Decoder = (packed: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
+/** Unpacked at once by a decoder; the default of 16 KiB spends its time between the pieces. */
+const CHUNK_BYTES = 256 * 1024;
+
+type Decoder = (packed: Buffer, options: { maxOutputLength: number; chunkSize: number }) => Promise<Buffer>;
 
 const DECODERS: Readonly<Record<string, Decoder>> = {
   identity: async (packed) => packed,
@@ -63,7 +66,7 @@ async function unpack(packed: Buffer, encoding: string | undefined, limitBytes: 
   const decoder = DECODERS[encoding?.trim().toLowerCase() ?? "identity"];
   if (!decoder) throw bad("The body's encoding is none of gzip, deflate, br and zstd.", "content-encoding");
   try {
-    return await decoder(packed, { maxOutputLength: limitBytes });
+    return await decoder(packed, { maxOutputLength: limitBytes, chunkSize: CHUNK_BYTES });
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") throw tooLarge(limitBytes);
     throw bad(`The body is not what its encoding says.`, "content-encoding");

@@ -126,10 +126,12 @@ export class Sessions {
   }
 
   private eventsOf(terms: SessionTerms): SessionEvents {
-    const { metrics } = this.options;
+    const { metrics, log } = this.options;
+    const { run, trial } = terms;
     return {
       captured: (turn, plan, times) => metrics.captured(turn, plan.contextIds.length, times),
       coalesced: (how) => metrics.coalesced.inc({ how }),
+      failed: (turn, err) => log.error({ event: "turn.failed", run, trial, turn, err }),
       overtaken: (session) => {
         metrics.overtaken.inc();
         void this.forget(keyOf(terms), session);
