@@ -1,8 +1,10 @@
 /** Owns the `mortise` command line: which commands exist, and how a failure ends the process. */
 import { MortiseError } from "@mortise/contracts";
 import { Command, CommanderError } from "commander";
+import { addCapture } from "./commands/capture.js";
 import { addCheck } from "./commands/check.js";
 import { addCompose } from "./commands/compose.js";
+import { addConformance } from "./commands/conformance.js";
 import { addProvision } from "./commands/provision.js";
 import { addQuickstart } from "./commands/quickstart.js";
 import { addRun } from "./commands/run.js";
@@ -18,7 +20,18 @@ const program = new Command("mortise")
   .configureOutput({ writeErr: () => {} });
 
 const output = () => program.opts<{ json: boolean }>();
-for (const add of [addQuickstart, addRun, addCheck, addStatus, addTasks, addRuns, addProvision, addCompose])
+for (const add of [
+  addQuickstart,
+  addRun,
+  addCheck,
+  addStatus,
+  addTasks,
+  addRuns,
+  addProvision,
+  addCompose,
+  addCapture,
+  addConformance,
+])
   add(program, output);
 acceptEverywhere(program);
 
