@@ -29,7 +29,7 @@ const ask = (token: string, body: object = { messages: [user] }, at = replica) =
   call(at.modelAddress, { token, body }).done;
 const reached = async () => (await replica.rpc.sealSession({ run: RUN, trial })).seal!.budgetReached;
 
-/** One turn of a conversation that grows: whatever the policy says is sent back. */
+/** A conversation that grows: whatever the policy says is sent back. */
 class Conversation {
   private readonly messages: object[] = [user];
 
@@ -37,6 +37,10 @@ class Conversation {
 
   async turn(says: string): Promise<number> {
     engine.play({ ids: fixture.ids(says) });
+    return this.next();
+  }
+
+  async next(): Promise<number> {
     const { status, text } = await ask(this.token, { messages: this.messages, tools: [EDIT] });
     if (status !== 200) return status;
     const { message } = JSON.parse(text).choices[0];
@@ -84,7 +88,7 @@ describe("each budget ends the trial and is named in the seal", () => {
     const token = await openSession(replica, trial, { budget: { turnsWithoutCall: 2 } });
     const talk = new Conversation(token);
     for (const says of ["done", CALL, "done", "ok"]) expect(await talk.turn(says)).toBe(200);
-    expect(await talk.turn(CALL)).toBe(403);
+    expect(await talk.next()).toBe(403);
     expect(await reached()).toBe("turns_without_call");
   });
 
@@ -116,7 +120,7 @@ test("a spent budget is no error to retry, in a protocol's own shape", async () 
 
 test("a turn of which nothing was captured is given back", async () => {
   const token = await openSession(replica, trial, { budget: { turns: 1 } });
-  engine.play({ ids: [], fails: true });
+  engine.play({ ids: fixture.ids("done"), failAfter: 0 });
   expect((await ask(token)).status).toBe(503);
   engine.play({ ids: fixture.ids("done") });
   expect((await ask(token)).status).toBe(200);

@@ -386,7 +386,7 @@ describe("connections", () => {
 
 test("[6] no token and no key is ever logged, whatever is refused", async () => {
   const secrets = [token, "sk-wrong-key-0123456789"];
-  engine.play({ ids: [], fails: true });
+  engine.play({ ids: fixture.ids("done"), failAfter: 0 });
   for (const secret of secrets)
     for (const path of ["/v1/chat/completions", `/s/${secret}/v1/messages`, `/s/${secret}/no/such`])
       await ask({ path, token: secret, headers: { "x-api-key": secret }, body: { messages: [user] } });
