@@ -4,7 +4,7 @@
  * text decides. Compares one message with one turn; the history before it is the turn tree's.
  */
 import type { Turn } from "@mortise/contracts";
-import { type DigestedMessage, equalBytes, isNoText } from "./digests.js";
+import { comparedId, type DigestedMessage, equalBytes, isNoText } from "./digests.js";
 
 export interface AdoptedReply {
   /** Only the beginning came back: what was sampled behind it is not adopted. */
@@ -26,7 +26,7 @@ export function sampledCount(turn: Turn): number {
 
 function adoptedCalls(turn: Turn, ids: readonly string[]): AdoptedReply | undefined {
   const { toolCalls } = turn;
-  if (!ids.every((id, at) => toolCalls[at]?.id === id)) return undefined;
+  if (!ids.every((id, at) => id === comparedId(toolCalls[at]?.id ?? ""))) return undefined;
   if (ids.length === toolCalls.length) return { isPartial: false, tokens: sampledCount(turn) };
   return { isPartial: true, tokens: toolCalls[ids.length - 1]!.tokenEnd };
 }

@@ -15,7 +15,7 @@ export interface DigestedMessage {
   readonly role: Message["role"];
   /** Of everything that is compared in the message. */
   readonly digest: Uint8Array;
-  /** Ids of an assistant message's calls, in order; empty for other roles. */
+  /** What is compared of the ids of an assistant message's calls, in order; empty for other roles. */
   readonly callIds: readonly string[];
   /** Digest of an assistant message's text alone: how an echo without calls is recognised. */
   readonly textDigest: Uint8Array | undefined;
@@ -86,6 +86,15 @@ export function openingSystems(messages: readonly DigestedMessage[]): number {
   return first < 0 ? messages.length : first;
 }
 
+/**
+ * What is compared of a call's id. Some clients keep two ids in one, joined by a bar, and send back the first.
+ * Ids of ours hold none.
+ */
+export function comparedId(id: string): string {
+  const bar = id.indexOf("|");
+  return bar > 0 ? id.slice(0, bar) : id;
+}
+
 /** Whether a text digest is that of no text, or of white space. */
 export function isNoText(digest: Uint8Array): boolean {
   return equalBytes(digest, NO_TEXT);
@@ -135,11 +144,11 @@ function digestMessage(message: Message): DigestedMessage {
     return {
       role,
       digest: sha256(headed([role, calls], text)),
-      callIds: message.toolCalls.map((call) => call.id),
+      callIds: message.toolCalls.map((call) => comparedId(call.id)),
       textDigest: digestText(text),
     };
   }
-  const head = role === "tool" ? [role, message.toolCallId] : [role];
+  const head = role === "tool" ? [role, comparedId(message.toolCallId)] : [role];
   return { role, digest: sha256(headed(head, text)), callIds: [], textDigest: undefined };
 }
 

@@ -3,11 +3,12 @@
  * title, or another helper. Knows the shapes of calls and the history before them, no harness's words. Whose
  * call it is and what becomes of its tokens is align.ts's and roles.ts's.
  *
- * P1  A retry is for what its first try was for.
+ * P1  A retry is for what its first try was for, and who goes on from a helper's reply is that helper.
  * P2  Who offers tools is an agent, but for a call after one whose visible reply is gone, or which was refused
  *     as too long: when it ends where that one ended, with one more text of the user, or carries the mark of
  *     compactions, it compacts. Only where the harness is known to keep every visible reply.
- * P3  Who offers none in a session of agents with tools: repeating an agent's history it compacts; before its
+ * P3  Who offers none in a session of agents with tools: an agent where it goes on from an agent's reply, or is
+ *     the first call of an agent that the harness names; repeating an agent's history it compacts; before its
  *     agent's first turn, or while that is being answered, or for another model, it is a title; the rest is
  *     told by what the harness is known to do.
  * P4  In a session where nobody offers tools they are in the text, and every conversation is an agent's.
@@ -75,8 +76,10 @@ function endsAsExtensionOf(call: Call, last: KnownCall): boolean {
 function purposeWithoutTools(facts: PurposeFacts): CallPurpose {
   const { call, log, thread } = facts;
   const harness = harnessOf(facts);
+  if (facts.extension) return "agent";
   if (repeatsHistory(call, thread)) return "compaction";
   if (TITLES_AND_COMPACTS.has(harness)) return isBesideTheAgent(call, thread) ? "title" : "compaction";
+  if (call.signals.agent !== undefined && call.signals.agent !== thread?.id) return "agent";
   if (ONLY_COMPACTS.has(harness) && log.hasToolUsers) return "compaction";
   return thread?.lastOfAgent?.isOverflow ? "compaction" : "helper";
 }

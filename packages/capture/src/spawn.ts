@@ -43,10 +43,10 @@ export function promptedBy(call: Call, calls: readonly KnownCall[], log: CallLog
   return best?.by;
 }
 
-/** Texts of the user before anybody answered. */
+/** Texts of the user before anybody answered, and the last one: an agent may begin with a copy of a history. */
 function openingTexts({ conversation: { messages } }: Call): string[] {
   const end = messages.findIndex((message) => message.role === "assistant");
-  const opening = end < 0 ? messages : messages.slice(0, end);
+  const opening = end < 0 ? messages : [...messages.slice(0, end), messages.at(-1)!];
   return opening.filter((message) => message.role === "user").map((message) => message.text);
 }
 
