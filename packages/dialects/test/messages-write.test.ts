@@ -262,7 +262,7 @@ describe("a whole message", () => {
         if (!parts.some((one) => one.kind !== "text"))
           expect(shown).toBe(echoedText(request, sampled, false));
       }),
-      { numRuns: 2000 },
+      { numRuns: 500 },
     );
   });
 });
