@@ -101,8 +101,12 @@ export function generatedOf(turn: RecordedTurn): Generated {
     logProbabilities: logProbabilities ? Float32Array.from(logProbabilities) : undefined,
     spans,
     finish,
-    routedExperts: routing ? { ...routing, bytes: Buffer.from(routing.base64, "base64") } : undefined,
+    routedExperts: routing ? routingOf(routing) : undefined,
   };
+}
+
+function routingOf({ start, shape, dtype, base64 }: z.infer<typeof Routing>): RoutedExperts {
+  return { start, shape, dtype, bytes: new Uint8Array(Buffer.from(base64, "base64")) };
 }
 
 function routingLine({ start, shape, dtype, bytes }: RoutedExperts): z.infer<typeof Routing> {
