@@ -2,8 +2,11 @@
 import { digestRequest } from "@mortise/capture";
 import { MortiseError } from "@mortise/contracts";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { messagesDialect } from "../src/index.js";
+
+// Drawing bodies takes its time where other work has the cores.
+vi.setConfig({ testTimeout: 180_000 });
 
 const noise = fc.jsonValue({ maxDepth: 1 });
 
