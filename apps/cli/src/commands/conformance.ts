@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { runConformance } from "../conformance/conformance.js";
 import { progressLine, tableOf } from "../conformance/report.js";
 import { EXIT_FAILURE, note, type OutputOptions, printResult } from "../output.js";
+import { listenForInterrupts } from "../quickstart/interrupts.js";
 
 interface Flags {
   readonly wire: readonly string[];
@@ -21,15 +22,21 @@ export function addConformance(program: Command, output: () => OutputOptions): v
     .option("--case <name...>", "only these cases", [])
     .option("--keep", "keep the directories of the cases", false)
     .action(async (name: string, flags: Flags) => {
-      const report = await runConformance({
-        adapter: harnessNamed(name),
-        wireApis: flags.wire,
-        cases: flags.case,
-        keeps: flags.keep,
-        note,
-        onResult: (result) => note(progressLine(result)),
-      });
-      printResult(output(), report, () => tableOf(report));
-      if (report.failed > 0) process.exitCode = EXIT_FAILURE;
+      const interrupts = listenForInterrupts(() => process.exit(EXIT_FAILURE));
+      try {
+        const report = await runConformance({
+          adapter: harnessNamed(name),
+          wireApis: flags.wire,
+          cases: flags.case,
+          keeps: flags.keep,
+          signal: interrupts.signal,
+          note,
+          onResult: (result) => note(progressLine(result)),
+        });
+        printResult(output(), report, () => tableOf(report));
+        if (report.failed > 0) process.exitCode = EXIT_FAILURE;
+      } finally {
+        interrupts.dispose();
+      }
     });
 }

@@ -20,6 +20,8 @@ export interface ConformanceOptions {
   readonly cases: readonly string[];
   /** Keeps homes, repositories and the bus's files, and says where. */
   readonly keeps: boolean;
+  /** Aborting ends the harness that runs, and the run. */
+  readonly signal: AbortSignal;
   readonly note: (line: string) => void;
   readonly onResult: (result: CaseResult) => void;
 }
@@ -55,7 +57,16 @@ export async function runConformance(options: ConformanceOptions): Promise<Confo
         const lacking = conformanceCase.lacks(adapter, wireApi);
         const place = join(directory, `${wireApi}-${conformanceCase.name}`);
         await mkdir(place);
-        const run = { adapter, runtime, wireApi, conformanceCase, firstPromptTokens, directory: place };
+        const { signal } = options;
+        const run = {
+          adapter,
+          runtime,
+          wireApi,
+          conformanceCase,
+          firstPromptTokens,
+          directory: place,
+          signal,
+        };
         const result =
           lacking === undefined
             ? await runCase(world, run)

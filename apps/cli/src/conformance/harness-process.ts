@@ -15,7 +15,18 @@ export interface HarnessRun extends ProcessEnd {
   readonly ms: number;
 }
 
-export async function runHarness(launch: Launch, cwd: string, timeoutMs: number): Promise<HarnessRun> {
+export interface RunOptions {
+  readonly cwd: string;
+  readonly timeoutMs: number;
+  /** Aborting ends the harness and rejects with the reason. */
+  readonly signal: AbortSignal;
+}
+
+export async function runHarness(
+  launch: Launch,
+  { cwd, timeoutMs, signal }: RunOptions,
+): Promise<HarnessRun> {
+  signal.throwIfAborted();
   for (const file of launch.files) {
     await mkdir(dirname(file.path), { recursive: true });
     await writeFile(file.path, file.content);
@@ -42,18 +53,32 @@ export async function runHarness(launch: Launch, cwd: string, timeoutMs: number)
       isTimedOut = true;
       endGroup(child.pid);
     }, timeoutMs);
-    child.once("error", (error) => {
+    const interrupt = () => endGroup(child.pid);
+    signal.addEventListener("abort", interrupt, { once: true });
+    const settle = () => {
       clearTimeout(timer);
+      signal.removeEventListener("abort", interrupt);
+    };
+    child.once("error", (error) => {
+      settle();
       reject(error);
     });
     // A background process of the harness may hold its pipes open: its exit is the end.
     child.once("exit", (code) => {
-      clearTimeout(timer);
+      settle();
       setImmediate(() => {
         endGroup(child.pid);
         child.stdout.destroy();
         child.stderr.destroy();
-        resolve({ exitCode: code ?? undefined, stdout, stderr, isTimedOut, ms: performance.now() - started });
+        if (signal.aborted) reject(signal.reason);
+        else
+          resolve({
+            exitCode: code ?? undefined,
+            stdout,
+            stderr,
+            isTimedOut,
+            ms: performance.now() - started,
+          });
       });
     });
   });

@@ -32,6 +32,7 @@ export interface CaseRun {
   /** Tokens of the harness's first prompt, when a case before has shown them. */
   readonly firstPromptTokens: number;
   readonly directory: string;
+  readonly signal: AbortSignal;
 }
 
 export interface CaseResult {
@@ -103,7 +104,7 @@ async function launch(run: CaseRun, trial: OpenTrial, relay: Relay, workspace: s
     node: process.execPath,
     python: runtime.python,
   };
-  return runHarness(adapter.launch(target), workspace, TIMEOUT_MS);
+  return runHarness(adapter.launch(target), { cwd: workspace, timeoutMs: TIMEOUT_MS, signal: run.signal });
 }
 
 /** Runs the harness; whenever the engine holds a reply half-way, the connection dies and the engine goes on. */
