@@ -47,9 +47,12 @@ export function threadOfHistory(
   extension: Extension | undefined,
   firstTry: KnownCall | undefined,
 ): Thread | undefined {
-  if (call.signals.agent !== undefined) return undefined;
+  const { agent, session } = call.signals;
+  if (agent !== undefined) return undefined;
   const id = extension?.turn.thread ?? firstTry?.thread;
-  return id === undefined ? log.threadOpenedAs(call.digests) : log.threads.get(id);
+  if (id !== undefined) return log.threads.get(id);
+  // A session of another name that repeats nothing but the task is another attempt at it.
+  return session === undefined ? log.threadOpenedAs(call.digests) : undefined;
 }
 
 /** H3: the thread of a call that belongs to none there is. */

@@ -51,8 +51,13 @@ const READERS = [
 
 /** @throws MortiseError MORTISE_OPERATOR_RECORDING naming file and line */
 export function replay(file: string): ReplayedCall[] {
+  return replayEvents(readRecording(file), file);
+}
+
+/** @param file names the recording in errors */
+export function replayEvents(events: readonly RecordedEvent[], file: string): ReplayedCall[] {
   const replayed = new Replay();
-  for (const event of readRecording(file)) {
+  for (const event of events) {
     try {
       replayed.event(event);
     } catch (cause) {
