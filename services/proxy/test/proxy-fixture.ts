@@ -55,6 +55,8 @@ export interface FixtureOptions {
   readonly chatTemplate?: string;
   readonly maxPositions?: number;
   readonly maxTokensPerTurn?: number;
+  /** The run's `engine`; only a process reads it, `start` is given its engine. */
+  readonly engine?: object;
 }
 
 export interface ReplicaOptions {
@@ -105,6 +107,7 @@ export class ProxyFixture {
     const run = RunConfig.parse({
       run: { id: RUN },
       policy: { checkpoint },
+      ...(options.engine && { engine: options.engine }),
       rollout: { maxTokensPerTurn: options.maxTokensPerTurn ?? 64 },
     });
     const runs = await admin.kv("runs");
@@ -218,7 +221,11 @@ export class ProxyFixture {
 }
 
 /** Opens a session, asking again while the engine has no weights, as the scheduler does. */
-export async function openSession(replica: Replica, trial: string, over: object = {}): Promise<string> {
+export async function openSession(
+  replica: Pick<Replica, "rpc">,
+  trial: string,
+  over: object = {},
+): Promise<string> {
   for (;;) {
     try {
       return (await replica.rpc.openSession({ run: RUN, trial, rngKey: `1/task/${trial}`, ...over })).token;
