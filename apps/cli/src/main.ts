@@ -11,6 +11,7 @@ import { addRun } from "./commands/run.js";
 import { addRuns } from "./commands/runs.js";
 import { addStatus } from "./commands/status.js";
 import { addTasks } from "./commands/tasks.js";
+import { addTemplates } from "./commands/templates.js";
 import { printError } from "./output.js";
 
 const program = new Command("mortise")
@@ -26,6 +27,7 @@ for (const add of [
   addCheck,
   addStatus,
   addTasks,
+  addTemplates,
   addRuns,
   addProvision,
   addCompose,

@@ -12,18 +12,22 @@ import { ChatTemplate } from "../text/chat-template.js";
 import { Tokenizer, type TokenizerFiles } from "../text/tokenizer.js";
 import { readSafetensors, type Tensor, writeSafetensors } from "./safetensors.js";
 
-export interface Checkpoint {
+/** What of a checkpoint turns conversations into ids and back. */
+export interface CheckpointText {
+  readonly tokenizerFiles: TokenizerFiles;
+  readonly tokenizer: Tokenizer;
+  readonly chatTemplate: ChatTemplate;
+  /** Ids that end a turn: eos_token_id of generation_config.json and config.json, and the tokenizer's eos_token. */
+  readonly eosIds: ReadonlySet<number>;
+}
+
+export interface Checkpoint extends CheckpointText {
   readonly directory: string;
   readonly config: DecoderConfig;
   /** config.json as it is in the directory. */
   readonly hfConfig: Readonly<Record<string, unknown>>;
   /** One safetensors file; shards are joined. */
   readonly weights: Uint8Array;
-  readonly tokenizerFiles: TokenizerFiles;
-  readonly tokenizer: Tokenizer;
-  readonly chatTemplate: ChatTemplate;
-  /** Ids that end a turn: eos_token_id of generation_config.json and config.json, and the tokenizer's eos_token. */
-  readonly eosIds: ReadonlySet<number>;
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -136,6 +140,32 @@ function endIds(sources: readonly Json[], tokenizer: Tokenizer, tokenizerConfig:
   return ids;
 }
 
+async function readJsonIfPresent(directory: string, file: string): Promise<Json | undefined> {
+  const bytes = await readIfPresent(directory, file);
+  return bytes && parseJson(directory, file, bytes.toString("utf8"));
+}
+
+/**
+ * Opens the tokenizer and chat template of a checkpoint; of config.json only what ends a turn, and it may be
+ * missing, as may the weights. @throws MortiseError naming the file, the field and the fix.
+ */
+export async function openCheckpointText(
+  directory: string,
+): Promise<CheckpointText & { hfConfig: Json | undefined }> {
+  const tokenizerFiles = await readTokenizerFiles(directory);
+  const tokenizer = new Tokenizer(tokenizerFiles);
+  const hfConfig = await readJsonIfPresent(directory, "config.json");
+  const generationConfig = await readJsonIfPresent(directory, "generation_config.json");
+  const tokenizerConfig = parseJson(directory, "tokenizer_config.json", tokenizerFiles.tokenizerConfigJson);
+  return {
+    tokenizerFiles,
+    tokenizer,
+    chatTemplate: new ChatTemplate(tokenizerFiles),
+    eosIds: endIds([generationConfig ?? {}, hfConfig ?? {}], tokenizer, tokenizerConfig),
+    hfConfig,
+  };
+}
+
 /** Opens and validates a checkpoint. @throws MortiseError naming the file, the field and the fix. */
 export async function openCheckpoint(directory: string): Promise<Checkpoint> {
   const hfConfig = parseJson(
@@ -144,8 +174,8 @@ export async function openCheckpoint(directory: string): Promise<Checkpoint> {
     (await readRequired(directory, "config.json")).toString("utf8"),
   );
   const config = decoderConfigFromHf(hfConfig, join(directory, "config.json"));
-  const tokenizerFiles = await readTokenizerFiles(directory);
-  const tokenizer = new Tokenizer(tokenizerFiles);
+  const text = await openCheckpointText(directory);
+  const { tokenizer } = text;
   if (tokenizer.vocabSize > config.vocabSize) {
     throw broken(
       directory,
@@ -154,25 +184,7 @@ export async function openCheckpoint(directory: string): Promise<Checkpoint> {
       "Use the tokenizer that belongs to these weights.",
     );
   }
-  const generation = await readIfPresent(directory, "generation_config.json");
-  const generationConfig =
-    generation === undefined
-      ? {}
-      : parseJson(directory, "generation_config.json", generation.toString("utf8"));
-  return {
-    directory,
-    config,
-    hfConfig,
-    weights: await readWeights(directory),
-    tokenizerFiles,
-    tokenizer,
-    chatTemplate: new ChatTemplate(tokenizerFiles),
-    eosIds: endIds(
-      [generationConfig, hfConfig],
-      tokenizer,
-      JSON.parse(tokenizerFiles.tokenizerConfigJson) as Json,
-    ),
-  };
+  return { ...text, directory, config, hfConfig, weights: await readWeights(directory) };
 }
 
 export interface CheckpointContents {

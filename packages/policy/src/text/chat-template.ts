@@ -39,6 +39,8 @@ function readTemplates(files: TokenizerFiles, config: Json): Map<string, string>
 }
 
 export class ChatTemplate {
+  /** Jinja source of the default template. */
+  readonly source: string;
   readonly #templates: ReadonlyMap<string, Template>;
   readonly #tokens: Json;
 
@@ -53,6 +55,7 @@ export class ChatTemplate {
         detail: { source: "tokenizer_config.json", field: "chat_template" },
       });
     }
+    this.source = sources.get("default")!;
     this.#templates = new Map([...sources].map(([name, source]) => [name, compile(name, source)]));
     this.#tokens = Object.fromEntries(
       ["bos_token", "eos_token", "pad_token", "unk_token"].map((name) => [

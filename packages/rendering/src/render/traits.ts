@@ -22,6 +22,8 @@ export interface TemplateTraits {
   readonly reasoning: ReasoningMarks | undefined;
   /** A reply begins inside reasoning, because the template opens it. */
   readonly opensInReasoning: boolean;
+  /** A reply has no reasoning, because the template closes it in the prompt. */
+  readonly closesReasoning: boolean;
 }
 
 export interface TraitParts {
@@ -89,6 +91,7 @@ export function templateTraits(parts: TraitParts): TemplateTraits {
     takesLateSystem: isTailStableFor(parts, HISTORIES[0]!, LATE_SYSTEM) === true,
     reasoning,
     opensInReasoning: reasoning !== undefined && opensIn(prompt, reasoning),
+    closesReasoning: reasoning !== undefined && prompt.trimEnd().endsWith(reasoning.close),
   };
 }
 
