@@ -19,6 +19,9 @@ const PLATFORM = `${process.platform}-${process.arch}`;
 const VENDOR = `node_modules/@openai/codex-${PLATFORM}/vendor/${TRIPLES[PLATFORM] ?? "unsupported-platform"}`;
 const BINARY = `${VENDOR}/bin/codex`;
 const KEY_VARIABLE = "MORTISE_SESSION_KEY";
+/** Its sub-agent tools are a namespace on the wire, and one flat name each to the policy. */
+const AGENT_TOOLS = "multi_agent_v1";
+const WAIT_FOR_AGENT_MS = 120_000;
 /** It compacts when a turn's total usage passes this share of its window. */
 const COMPACT_AT_SHARE = 0.9;
 
@@ -49,7 +52,13 @@ export const codex: HarnessAdapter = {
   transcript: [".codex/sessions/**/*.jsonl"],
   tools: () => ({
     run: (command) => ({ name: "exec_command", arguments: { cmd: command } }),
-    delegate: (prompt) => ({ name: "spawn_agent", arguments: { message: prompt, task_name: "side" } }),
+    delegate: (prompt) => ({ name: `${AGENT_TOOLS}__spawn_agent`, arguments: { message: prompt } }),
+    awaitDelegate(result) {
+      const [, agent] = /"agent_id":"([^"]+)"/.exec(result) ?? [];
+      if (agent === undefined) return undefined;
+      const wait = { targets: [agent], timeout_ms: WAIT_FOR_AGENT_MS };
+      return { name: `${AGENT_TOOLS}__wait_agent`, arguments: wait };
+    },
   }),
   behaviour: {
     streams: true,

@@ -80,8 +80,8 @@ export interface ToolVocabulary {
   replace?(before: string, after: string): ToolUse;
   /** Starts a sub-agent and waits for its answer, as far as the harness can wait. */
   delegate?(prompt: string): ToolUse;
-  /** Waits for the sub-agent that `delegate` started, where that is a call of its own. */
-  awaitDelegate?(delegated: string): ToolUse;
+  /** Waits for the sub-agent, where that is a call of its own. Undefined when `result` is not that of `delegate`. */
+  awaitDelegate?(result: string): ToolUse | undefined;
   /** Ends the task, where an answer without a call does not. */
   finish?(message: string): ToolUse;
 }

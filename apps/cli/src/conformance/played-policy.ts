@@ -57,6 +57,8 @@ export class PlayedPolicy {
     const next = highestMark(messages, mark) + 1;
     const planned = replies.find((reply) => next >= reply.from && next <= reply.to);
     const kind = isSide ? ("side" as const) : ("main" as const);
+    const waiting = isSide ? undefined : vocabulary.awaitDelegate?.(messages.at(-2)?.text ?? "");
+    if (waiting) return { kind, planned: undefined, text: replyText("", [waiting]) };
     if (!planned) return { kind, planned, text: lastReply(vocabulary, isSide) };
     const uses = usesOf({ ...planned, from: next }, mark, vocabulary);
     return { kind, planned, text: replyText(planned.text ?? `Next is ${markIn(mark, next)}.`, uses) };
