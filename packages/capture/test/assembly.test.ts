@@ -12,7 +12,7 @@ function play(list: readonly Move[]): SimulatedSession {
 }
 
 function move(kind: Move["kind"], over: Partial<Move> = {}): Move {
-  return { kind, from: 0, calls: 1, tokens: 2, isAbandoned: false, role: TurnRole.TRAIN, ...over };
+  return { kind, agent: 0, from: 0, calls: 1, tokens: 2, isAbandoned: false, role: TurnRole.TRAIN, ...over };
 }
 
 function assemble(session: SimulatedSession): AssembledTrial {
