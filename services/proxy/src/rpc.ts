@@ -1,6 +1,7 @@
 /** Owns the gRPC face of the proxy: what the scheduler asks about sessions and engines. */
 import { type OpenSessionRequest, ProxyService, subjectToken } from "@mortise/contracts";
 import { implement, type ServiceBinding } from "@mortise/kernel";
+import { consequencesOf } from "./engine/consequences.js";
 import type { RunPolicies } from "./run-policy.js";
 import type { Sessions } from "./session/sessions.js";
 import type { SessionTerms, SessionTokens } from "./session/token.js";
@@ -30,7 +31,7 @@ export function proxyRpc({ sessions, policies, tokens, modelAddress }: RpcOption
       return { seal: record, sealSequence: BigInt(sequence) };
     },
     async getProxyStatus() {
-      const engines = [...policies.all].map(({ run, engine }) => {
+      const engines = [...policies.all].map(({ run, engine, config }) => {
         const status = engine.status();
         return {
           engine: engine.id,
@@ -40,6 +41,7 @@ export function proxyRpc({ sessions, policies, tokens, modelAddress }: RpcOption
           activeTurns: status.activeTurns,
           computeCpuMs: status.computeCpuMs,
           sampledTokens: BigInt(status.sampledTokens),
+          consequences: consequencesOf(engine.capabilities, config.rollout),
         };
       });
       return { engines, openSessions: sessions.openCount };
