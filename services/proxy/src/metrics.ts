@@ -27,9 +27,13 @@ export interface ProxyMetrics {
 export function proxyMetrics(metrics: Metrics): ProxyMetrics {
   const turns = metrics.counter(
     "turns_total",
-    "Turns captured, by how they ended, how they hang in the turn tree, and the protocol they came by.",
-    ["finish", "relation", "dialect"],
+    "Turns captured, by how they ended, how they hang in the turn tree, and who asked by which protocol.",
+    ["finish", "relation", "harness", "dialect"],
   );
+  const flags = metrics.counter("alignment_flags_total", "What alignment found worth a flag.", [
+    "flag",
+    "harness",
+  ]);
   const sampled = metrics.counter("sampled_tokens_total", "Tokens sampled and captured.");
   const context = metrics.counter("context_tokens_total", "Context tokens turns were sampled under.");
   const kept = metrics.counter(
@@ -46,8 +50,10 @@ export function proxyMetrics(metrics: Metrics): ProxyMetrics {
       turns.inc({
         finish: FinishReason[turn.finish].toLowerCase(),
         relation: TurnRelation[turn.relation].toLowerCase(),
+        harness: turn.harness,
         dialect: turn.dialect,
       });
+      for (const flag of turn.flags) flags.inc({ flag, harness: turn.harness });
       sampled.inc(turn.sampledIds.byteLength / 4);
       context.inc(contextTokens);
       kept.inc(turn.prefixLength);

@@ -71,6 +71,34 @@ test("a client that takes nothing is cut, and its reply can be asked for again",
   socket.destroy();
 });
 
+test("an end that cannot be stored fails in a minute on this connection, and the turn may be asked for again", async () => {
+  const open = call(address, {});
+  await open.opened;
+  reply.say([{ kind: "text", text: "done" }]);
+  reply.close();
+  await until(() => joinStream(open.received()).content === "done");
+  clock.advance(59_999);
+  clock.advance(1);
+  expect(joinStream((await open.done).text)).toMatchObject({
+    isDone: false,
+    error: { code: "temporarily_unavailable" },
+  });
+  expect(reply.isOrphaned).toBe(true);
+  const retry = call(address, {});
+  await retry.opened;
+  reply.end(END);
+  expect(joinStream((await retry.done).text)).toMatchObject({ content: "done", isDone: true });
+});
+
+test("how long sampling takes is not counted against the journal", async () => {
+  const open = call(address, {});
+  await open.opened;
+  clock.advance(3_600_000);
+  reply.say([{ kind: "text", text: "done" }]);
+  reply.end(END);
+  expect(joinStream((await open.done).text)).toMatchObject({ content: "done", isDone: true });
+});
+
 test("a reply that fails after it began ends with an error event and was not delivered", async () => {
   const open = call(address, {});
   await open.opened;

@@ -7,11 +7,11 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Delivery, TurnRelation } from "@mortise/contracts";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { type Call, call, joinStream, until } from "./http-client.js";
 import { NatsRelay } from "./nats-relay.js";
 import { openSession, ProxyFixture, RUN } from "./proxy-fixture.js";
-import { type ProxyProcess, ProxySite } from "./proxy-process.js";
+import { PROCESS_TEST_MS, type ProxyProcess, ProxySite } from "./proxy-process.js";
 
 const EDIT = { type: "function", function: { name: "edit", parameters: { type: "object", properties: {} } } };
 const CALL = "ok <tool_call>edit</tool_call><|im_end|>";
@@ -19,6 +19,8 @@ const OTHER = "fix <tool_call>edit</tool_call><|im_end|>";
 const END = "done<|im_end|>";
 const user = { role: "user", content: "fix" };
 const body = { messages: [user], tools: [EDIT], stream: true };
+
+vi.setConfig({ testTimeout: PROCESS_TEST_MS });
 
 let fixture: ProxyFixture;
 let site: ProxySite;

@@ -1,8 +1,10 @@
 /** The proxy as its own process: starts from files, survives kill -9, ends cleanly on SIGTERM. */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { call } from "./http-client.js";
 import { openSession, ProxyFixture, RUN } from "./proxy-fixture.js";
-import { ProxySite } from "./proxy-process.js";
+import { PROCESS_TEST_MS, ProxySite } from "./proxy-process.js";
+
+vi.setConfig({ testTimeout: PROCESS_TEST_MS });
 
 let fixture: ProxyFixture;
 let site: ProxySite;

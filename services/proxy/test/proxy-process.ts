@@ -12,6 +12,9 @@ import type { ProxyFixture, Replica } from "./proxy-fixture.js";
 
 const MAIN = fileURLToPath(new URL("../dist/main.js", import.meta.url));
 
+/** Starting two or three processes takes their share of a busy machine. */
+export const PROCESS_TEST_MS = 180_000;
+
 export interface ProxyProcess extends Pick<Replica, "rpc" | "modelAddress"> {
   /** SIGKILL, as a crash would. */
   kill(): Promise<void>;

@@ -12,7 +12,7 @@ import {
   packLogProbabilities,
 } from "@mortise/capture";
 import { FinishReason, MortiseError, type Turn, TurnRelation, TurnSchema } from "@mortise/contracts";
-import type { ModelRequest } from "@mortise/dialects";
+import type { AuditNote, ModelRequest } from "@mortise/dialects";
 import type { RenderNote } from "@mortise/rendering";
 import type { Generated } from "../engine/types.js";
 import type { RunPolicy } from "../run-policy.js";
@@ -67,7 +67,7 @@ export function planTurn(inputs: TurnInputs): PlannedTurn {
       evaluation: terms.isEvaluation,
       ...alignmentFields(call, alignment, {
         isKept: placed.prefixLength > 0,
-        audit: [...request.audit, ...placed.notes],
+        audit: [...request.audit, ...placed.notes, ...stopNotes(request)],
       }),
       relation: placed.relation,
       suffixIds: packIds(placed.suffix),
@@ -112,6 +112,11 @@ function place({ policy, request, alignment, parentIds }: TurnInputs): Placement
   const relation = isCut ? TurnRelation.BRANCH : alignment.relation;
   const { ids, notes } = policy.renderer.renderWhole(conversation);
   return { relation, prefixLength: 0, suffix: ids, notes };
+}
+
+/** C8: where a reply ends is the policy's to decide; that the harness wanted it elsewhere is kept. */
+function stopNotes({ stopSequences }: ModelRequest): AuditNote[] {
+  return stopSequences.length > 0 ? [{ what: "stop-sequences-not-applied", field: "stop" }] : [];
 }
 
 const FINISH = {
