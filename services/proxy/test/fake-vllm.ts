@@ -93,6 +93,7 @@ export class FakeVllm {
     const json = (status: number, value: unknown) =>
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(value));
     if (path === "v1/models") return void json(200, { data: [{ id: "policy", max_model_len: 128 }] });
+    if (path === "health") return void json(200, {});
     if (path === "version") return void json(200, { version: "fake" });
     const isGenerate = path === "inference/v1/generate" && this.options.hasGenerateRoute;
     if (isGenerate && body.token_ids === undefined)

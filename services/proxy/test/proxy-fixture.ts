@@ -55,6 +55,8 @@ export interface FixtureOptions {
   readonly chatTemplate?: string;
   readonly maxPositions?: number;
   readonly maxTokensPerTurn?: number;
+  /** Where the decoder is to be another than the smallest that works. */
+  readonly decoder?: Partial<DecoderConfig>;
   /** The run's `engine`; only a process reads it, `start` is given its engine. */
   readonly engine?: object;
 }
@@ -264,6 +266,7 @@ async function writeTinyCheckpoint(directory: string, options: FixtureOptions): 
     tieWordEmbeddings: true,
     qkvBias: false,
     qkNorm: true,
+    ...options.decoder,
   };
   const path = join(directory, "policy");
   await writeCheckpoint(path, { config, weights: initialiseWeights(config, 1), tokenizerFiles: files });

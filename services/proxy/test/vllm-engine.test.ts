@@ -6,7 +6,7 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EngineConfig } from "@mortise/contracts";
-import { createLog } from "@mortise/kernel";
+import { createLog, systemClock } from "@mortise/kernel";
 import {
   type Checkpoint,
   type DecoderConfig,
@@ -77,6 +77,7 @@ async function open(options: FakeOptions = {}, settings: object = {}, key?: stri
     checkpoint,
     key,
     log: createLog({ service: "proxy", level: "silent" }),
+    clock: systemClock,
   });
 }
 
@@ -367,6 +368,19 @@ describe("weights", () => {
     fake.failing = undefined;
     await engine.loadWeights(version(6));
     expect(engine.status().loaded).toMatchObject({ version: 6 });
+  });
+
+  test("a server that was restarted is given the weights it should have", async () => {
+    await open({}, shared());
+    await engine.loadWeights(version(8));
+    fake.label = "default";
+    fake.checksum = "0";
+    fake.play(reply());
+    await expect(engine.generate(engineRequest())).rejects.toThrow(/weights "default", not ours/);
+    expect(engine.status()).toMatchObject({ isServing: false, loaded: { version: 8 } });
+    await expect.poll(() => engine.status().isServing).toBe(true);
+    fake.play(reply());
+    expect((await engine.generate(engineRequest())).spans).toMatchObject([{ policyVersion: 8 }]);
   });
 
   test("a swap that changes nothing is a failure", async () => {

@@ -72,6 +72,7 @@ export class EmbeddedEngine implements Engine {
 
   status(): EngineStatus {
     return {
+      isServing: true,
       loaded: this.loaded,
       activeTurns: this.threads.reduce((sum, thread) => sum + thread.activeTurns, 0),
       computeCpuMs: this.threads.reduce((sum, thread) => sum + thread.computeCpuMs, 0),

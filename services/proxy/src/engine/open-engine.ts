@@ -7,6 +7,7 @@ import type { ServiceContext } from "@mortise/kernel";
 import type { Checkpoint } from "@mortise/policy";
 import { consequencesOf } from "./consequences.js";
 import { EmbeddedEngine } from "./embedded-engine.js";
+import { EnginePool } from "./engine-pool.js";
 import { RecordingEngine } from "./recording/recording-engine.js";
 import { ReplayingEngine } from "./recording/replaying-engine.js";
 import { readScript } from "./scripted/script.js";
@@ -55,8 +56,11 @@ async function openBare(host: EngineHost, config: RunConfig, checkpoint: Checkpo
     case "vllm": {
       const { engine: settings, run } = config;
       const key = process.env[KEY_VARIABLE];
-      const url = settings.urls[0]!;
-      return VllmEngine.open({ id, run: run.id, url, settings, checkpoint, key, log });
+      const shared = { run: run.id, settings, checkpoint, key, log, clock };
+      const { urls } = settings;
+      if (urls.length === 1) return VllmEngine.open({ id, url: urls[0]!, ...shared });
+      const open = (url: string, at: number) => VllmEngine.open({ id: `${id}_${at}`, url, ...shared });
+      return new EnginePool({ id, members: await openAll(urls, open), log, clock });
     }
     case "scripted": {
       const choose = await readScript(config.engine.file, checkpoint.tokenizer);
@@ -65,4 +69,17 @@ async function openBare(host: EngineHost, config: RunConfig, checkpoint: Checkpo
     case "replay":
       return ReplayingEngine.open(config.engine.file, { id, clock, isTimed: true });
   }
+}
+
+/** All or none: engines that did open are closed when one does not. */
+async function openAll(
+  urls: readonly string[],
+  open: (url: string, at: number) => Promise<Engine>,
+): Promise<Engine[]> {
+  const opened = await Promise.allSettled(urls.map(open));
+  const engines = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const failed = opened.find((one) => one.status === "rejected");
+  if (!failed) return engines;
+  await Promise.all(engines.map((engine) => engine.close()));
+  throw failed.reason;
 }

@@ -71,6 +71,8 @@ export interface Generated {
   readonly logProbabilities: Float32Array | undefined;
   readonly spans: readonly SampledSpan[];
   readonly finish: "stop" | "length" | "abort";
+  /** Which engine sampled, when the one that was asked passes turns on to others. */
+  readonly engine?: string;
   /** Undefined when the engine gave none (C10). */
   readonly routedExperts?: RoutedExperts | undefined;
 }
@@ -81,6 +83,8 @@ export interface LoadedWeights {
 }
 
 export interface EngineStatus {
+  /** False while it is known to be away; turns given to it then fail. */
+  readonly isServing: boolean;
   readonly loaded: LoadedWeights | undefined;
   readonly activeTurns: number;
   /** CPU time of model compute in this process so far, milliseconds; 0 for an engine elsewhere. */

@@ -100,7 +100,7 @@ export class ScriptedEngine implements Engine {
 
   status(): EngineStatus {
     const { loaded, active, sampledTokens } = this;
-    return { loaded, activeTurns: active, computeCpuMs: 0, sampledTokens };
+    return { isServing: true, loaded, activeTurns: active, computeCpuMs: 0, sampledTokens };
   }
 
   async close(): Promise<void> {}

@@ -6,11 +6,13 @@
  *     reused; turns in flight at a swap go on and their spans say so (C9).
  * V2  Tokens under a label nobody announced are refused: somebody else changed the weights.
  * V3  After a swap that failed nothing is sampled until one succeeds.
+ * V4  A server that failed a turn is asked for its health until it has it, and given the weights it should have:
+ *     one that was restarted has those it started with.
  */
 import { createHash } from "node:crypto";
 import type { EngineConfig } from "@mortise/contracts";
 import { MortiseError } from "@mortise/contracts";
-import type { Log } from "@mortise/kernel";
+import { backoff, type Clock, type Log, sleep } from "@mortise/kernel";
 import type { Checkpoint } from "@mortise/policy";
 import type {
   Engine,
@@ -42,7 +44,11 @@ export interface VllmOptions {
   readonly checkpoint: Checkpoint;
   readonly key: string | undefined;
   readonly log: Log;
+  readonly clock: Clock;
 }
+
+/** A server that restarts is away for minutes; one connection that broke, for nothing. */
+const RECOVERY_WAIT = { baseMs: 250, maxMs: 10_000 };
 
 export class VllmEngine implements Engine {
   readonly id: string;
@@ -54,6 +60,12 @@ export class VllmEngine implements Engine {
   private readonly labels = new Map<string, number>();
   private loaded: LoadedWeights | undefined;
   private salt: string | undefined;
+  /** Where the loaded weights lie, when they came through the shared directory. */
+  private shared: { readonly path: string; readonly label: string } | undefined;
+  private recovery: Promise<void> | undefined;
+  private readonly closing = new AbortController();
+  /** The last change of the server's weights: one at a time. */
+  private changes: Promise<unknown> = Promise.resolve();
   private active = 0;
   private sampledTokens = 0;
 
@@ -93,16 +105,20 @@ export class VllmEngine implements Engine {
       throw new MortiseError({ code: "MORTISE_PROVIDER_ENGINE", message: "vLLM has no weights of ours." });
     const turn = new TurnInTheMaking(request);
     this.active++;
+    let generated: Generated;
     try {
       await this.stream(request, turn);
+      generated = turn.end({
+        askedUnder: loaded.version,
+        versionOf: (label) => this.labels.get(label),
+        mayHaveLogProbabilities: this.hasLogProbabilitiesAt(request.temperature),
+      });
+    } catch (error) {
+      this.recovery ??= this.recover();
+      throw error;
     } finally {
       this.active--;
     }
-    const generated = turn.end({
-      askedUnder: loaded.version,
-      versionOf: (label) => this.labels.get(label),
-      mayHaveLogProbabilities: this.hasLogProbabilitiesAt(request.temperature),
-    });
     // Who aborts hangs up, and learns no spans: of tokens from before and after a swap none can be told.
     if (generated.finish === "abort" && this.loaded !== loaded) throw request.signal.reason;
     this.sampledTokens += generated.ids.length;
@@ -110,7 +126,11 @@ export class VllmEngine implements Engine {
   }
 
   /** New weights go through a shared directory; without one only those the server was started with are taken. */
-  async loadWeights(weights: NewWeights): Promise<void> {
+  loadWeights(weights: NewWeights): Promise<void> {
+    return this.inTurn(() => this.load(weights));
+  }
+
+  private async load(weights: NewWeights): Promise<void> {
     const { run, checkpoint, settings } = this.options;
     const { version, sha256 } = weights;
     if (!this.capabilities.weightUpdates) {
@@ -128,16 +148,48 @@ export class VllmEngine implements Engine {
       if (this.loaded && !(await this.stillServes(this.loaded))) this.loaded = undefined;
       throw error;
     }
+    this.shared = { path, label };
     this.accept({ version, sha256 }, label);
   }
 
   status(): EngineStatus {
     const { loaded, active, sampledTokens } = this;
-    return { loaded, activeTurns: active, computeCpuMs: 0, sampledTokens };
+    const isServing = this.recovery === undefined;
+    return { isServing, loaded, activeTurns: active, computeCpuMs: 0, sampledTokens };
   }
 
   async close(): Promise<void> {
+    this.closing.abort();
+    await this.recovery;
     this.server.close();
+  }
+
+  /** V4. Ends when the server serves what it should, or the engine is closed. */
+  private async recover(): Promise<void> {
+    const { log, clock } = this.options;
+    const { signal } = this.closing;
+    for (let attempt = 0; !signal.aborted; attempt++) {
+      try {
+        const health = await this.server.get("health");
+        if (health.status !== 200) throw this.server.refused("health", health);
+        await this.inTurn(() => this.restore());
+        break;
+      } catch (err) {
+        log.warn({ event: "vllm.away", url: this.server.url, attempt, err });
+        await sleep(backoff(attempt, RECOVERY_WAIT), clock, signal).catch(() => {});
+      }
+    }
+    this.recovery = undefined;
+  }
+
+  private async restore(): Promise<void> {
+    if (this.shared) await swapWeights(this.server, this.shared.path, this.shared.label);
+  }
+
+  private inTurn(change: () => Promise<void>): Promise<void> {
+    const done = this.changes.then(change);
+    this.changes = done.catch(() => {});
+    return done;
   }
 
   private async stream(request: GenerateRequest, turn: TurnInTheMaking): Promise<void> {
