@@ -26,6 +26,7 @@ import {
   nothingSampledTwice,
   type Observed,
   oneConversation,
+  onePath,
   reached,
   reachedErrands,
   relationOf,
@@ -81,7 +82,7 @@ const subAgent: ConformanceCase = {
   name: "sub-agent",
   lacks: ({ behaviour }) => reasonOf(behaviour.subAgent),
   plan: { main: [{ from: 1, to: 1, form: "delegate" }, act(2)], side: [act(1)] },
-  claims: () => [completed, reached(2), reachedErrands(1), oneSideConversation(2), mainUnbranched, streamed],
+  claims: () => [completed, reached(2), reachedErrands(1), oneSideConversation(2), onePath, streamed],
 };
 
 const compaction: ConformanceCase = {
@@ -111,7 +112,7 @@ const lengthInText: ConformanceCase = {
   plan: { main: [act(1), act(2, { kind: "stops-in-text" }), act(3)] },
   claims: ({ behaviour }) =>
     behaviour.truncatedText === "continues"
-      ? [completed, mainUnbranched, nothingBeside, wasTruncated]
+      ? [completed, onePath, nothingBeside, wasTruncated]
       : [ended, reached(1), oneConversation(2), nothingBeside, wasTruncated],
 };
 
@@ -141,14 +142,14 @@ const engineFails: ConformanceCase = {
   name: "engine-fails",
   lacks: always,
   plan: { main: [act(1), act(2, { kind: "engine-fails", afterTokens: 0 }), act(3)] },
-  claims: () => [completed, reached(1, 2, 3), oneConversation(4), nothingBeside],
+  claims: () => [completed, reached(1, 2, 3), onePath, nothingBeside],
 };
 
 const cutAtStart: ConformanceCase = {
   name: "cut-at-start",
   lacks: ({ behaviour }) => (behaviour.streams ? undefined : "replies are not streamed"),
   plan: { main: [act(1), act(2, { kind: "cut-at-start" }), act(3)] },
-  claims: () => [completed, wasCut, reached(1, 2, 3), nothingSampledTwice, mainUnbranched, nothingBeside],
+  claims: () => [completed, wasCut, reached(1, 2, 3), nothingSampledTwice, onePath, nothingBeside],
 };
 
 const cutBehindCall: ConformanceCase = {
@@ -157,7 +158,7 @@ const cutBehindCall: ConformanceCase = {
   plan: { main: [act(1), { from: 2, to: 3, form: "act", fault: { kind: "cut-behind-call" } }] },
   claims: ({ behaviour }) =>
     behaviour.cut === "adopts"
-      ? [completed, wasCut, reached(1, 2, 3), mainUnbranched, adoptedInPart, nothingBeside]
+      ? [completed, wasCut, reached(1, 2, 3), onePath, adoptedInPart, nothingBeside]
       : [completed, wasCut, nothingSampledTwice, nothingBeside],
 };
 
@@ -198,12 +199,6 @@ function oneSideConversation(turns: number): Claim {
     const wanted = ["root", ...Array.from({ length: turns - 1 }, () => "extends")].join(" ");
     return relations === wanted ? undefined : `the sub-agent's thread is ${relations}, not ${wanted}`;
   };
-}
-
-function mainUnbranched(observed: Observed): string | undefined {
-  const [first, ...rest] = mainThread(observed).map(relationOf);
-  const isOne = first === "root" && rest.every((relation) => relation === "extends");
-  return isOne ? undefined : `the main thread is ${[first, ...rest].join(" ")}, not one conversation`;
 }
 
 /** A summary was asked for, is not trained, and the thread goes on from a new beginning. */

@@ -22,6 +22,9 @@ export interface Observed {
   readonly marks: readonly string[];
 }
 
+/** Characters of a harness's output that are kept with a case. */
+const OUTPUT_TAIL = 4_000;
+
 /** A claim about a case; the text says what is wrong, undefined that it holds. */
 export type Claim = (observed: Observed) => string | undefined;
 
@@ -92,6 +95,14 @@ export function oneConversation(turns: number): Claim {
   };
 }
 
+/** The main thread is one path from its root: what was tried again stands where the first try stood. */
+export const onePath: Claim = (observed) => {
+  const thread = mainThread(observed);
+  const at = thread.findIndex((turn, place) => turn.parent !== (thread[place - 1]?.turn ?? ""));
+  if (at < 0) return undefined;
+  return `turn ${thread[at]!.index} of the main thread (${relationOf(thread[at]!)}) does not follow the one before it`;
+};
+
 /** Nothing is trained but the main thread. */
 export const nothingBeside: Claim = (observed) => {
   const beside = sideThreads(observed).flat();
@@ -122,4 +133,37 @@ export const nothingSampledTwice: Claim = ({ played }) => {
 
 export function problemsOf(observed: Observed, claims: readonly Claim[]): string[] {
   return claims.flatMap((claim) => claim(observed) ?? []);
+}
+
+/** For people who look into a case that was kept: no token, no key, no prompt. */
+export function observedText({ process, end, turns, played, calls, marks }: Observed): string {
+  const summary = {
+    end,
+    exitCode: process.exitCode ?? null,
+    calls,
+    played: played.map(({ request, kind, fault, reply }) => ({
+      turn: request.turnIndex,
+      kind,
+      fault: fault?.kind,
+      contextTokens: request.contextIds.length,
+      tokens: reply.ids.length,
+    })),
+    turns: turns.map((turn) => ({
+      turn: turn.turn,
+      parent: turn.parent,
+      relation: relationOf(turn),
+      retryOf: turn.retryOf,
+      thread: turn.thread,
+      role: TurnRole[turn.role],
+      roleReason: turn.roleReason,
+      purpose: turn.purpose,
+      flags: turn.flags,
+      sampled: turn.sampledIds.byteLength / 4,
+      calls: turn.toolCalls.map(({ name }) => name),
+    })),
+    marks,
+    stdout: process.stdout.slice(-OUTPUT_TAIL),
+    stderr: process.stderr.slice(-OUTPUT_TAIL),
+  };
+  return `${JSON.stringify(summary, null, 2)}\n`;
 }

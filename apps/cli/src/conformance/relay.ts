@@ -63,11 +63,13 @@ export class Relay {
   }
 
   /**
-   * Ends every connection with a reply under way, once nothing has come through for `quietMs`. Resolves when the
-   * proxy had as long to notice: a reply that ends first counts as delivered, and rightly.
+   * Ends every connection with a reply under way, once it began and nothing has come through for `quietMs`.
+   * Resolves when the proxy had as long to notice: a reply that ends first counts as delivered, and rightly.
    */
   async cut(quietMs: number): Promise<void> {
-    while (performance.now() - this.lastBytesAt < quietMs) await sleep(quietMs / 4);
+    const isFlowing = () => performance.now() - this.lastBytesAt < quietMs;
+    const isSilent = () => [...this.open.values()].some((exchange) => exchange.status === 0);
+    while (isSilent() || isFlowing()) await sleep(quietMs / 4);
     for (const [response, exchange] of this.open) {
       exchange.wasCut = true;
       response.socket?.destroy();
@@ -110,6 +112,7 @@ export class Relay {
       exchange.isStream = (incoming.headers["content-type"] ?? "").startsWith("text/event-stream");
       response.writeHead(exchange.status, incoming.headers);
       response.flushHeaders();
+      this.lastBytesAt = performance.now();
       incoming.on("data", (chunk: Buffer) => {
         this.lastBytesAt = performance.now();
         if (!response.write(chunk)) incoming.pause();

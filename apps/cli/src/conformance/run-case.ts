@@ -2,14 +2,14 @@
  * Owns one case: a fresh home and repository, a session, the harness run to its end with the case's faults, and
  * everything that was seen judged. Leaves nothing but its directory.
  */
-import { mkdir } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HarnessAdapter, Runtime, WireApi } from "@mortise/harness";
 import { account } from "./accounting.js";
 import { type ConformanceCase, WIDE } from "./cases.js";
 import { runHarness } from "./harness-process.js";
-import { type Observed, problemsOf, relationOf } from "./observed.js";
+import { type Observed, observedText, problemsOf, relationOf } from "./observed.js";
 import { INSTRUCTION } from "./plan.js";
 import { PlayedPolicy } from "./played-policy.js";
 import { Relay } from "./relay.js";
@@ -79,6 +79,7 @@ export async function runCase(world: ConformanceWorld, run: CaseRun): Promise<Ca
       marks: await reachedMarks(workspace),
     };
     const reasons = [...problems, ...problemsOf(observed, conformanceCase.claims(adapter))];
+    await writeFile(join(run.directory, "observed.json"), observedText(observed));
     return { ...resultOf(run, observed), outcome: reasons.length === 0 ? "pass" : "fail", reasons };
   } finally {
     await relay.stop();
