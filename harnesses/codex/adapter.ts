@@ -67,7 +67,8 @@ export const codex: HarnessAdapter = {
     compaction: { window: (firstPromptTokens) => firstPromptTokens + 20_000 },
     overflow: "ends",
     truncatedText: "ends",
-    truncatedCall: "ends",
+    // A call cut off in its arguments is shown as one: it fails, and the agent goes on.
+    truncatedCall: "continues",
     cut: "adopts",
     overload: "retries",
   },

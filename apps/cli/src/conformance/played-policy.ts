@@ -9,6 +9,8 @@ import type { GenerateRequest, ScriptedReply } from "@mortise/proxy";
 import { MARK, markIn, type Plan, type PlannedReply, SIDE_MARK, SIDE_PROMPT, usesOf } from "./plan.js";
 import { END_OF_TURN, replyText, TOOLS_HEADING, TURN_OPENING } from "./policy-files.js";
 
+const SUMMARY_OPENING = "Reached so far:";
+
 /** What the policy was asked and what it played. */
 export interface Played {
   readonly request: GenerateRequest;
@@ -121,12 +123,14 @@ function wantsSummary(messages: readonly ContextMessage[]): boolean {
   const hasTools = messages.some(({ role, text }) => role === "system" && text.startsWith(TOOLS_HEADING));
   if (!hasTools) return true;
   const asked = messages.at(-2);
-  return asked?.role === "user" && /\bsummary\b/i.test(asked.text) && !asked.text.includes(SIDE_PROMPT);
+  if (asked?.role !== "user" || asked.text.includes(SIDE_PROMPT)) return false;
+  // A conversation that begins anew with our own summary asks for none.
+  return /\bsummary\b/i.test(asked.text) && !asked.text.includes(SUMMARY_OPENING);
 }
 
 /** In the tags some harnesses look for, so that none asks a second time. */
 function summaryOf(reached: number): string {
-  return `<summary>\nReached so far: ${markIn(MARK, reached)}. Go on with the next one.\n</summary>`;
+  return `<summary>\n${SUMMARY_OPENING} ${markIn(MARK, reached)}. Go on with the next one.\n</summary>`;
 }
 
 function lastReply(vocabulary: ToolVocabulary, isSide: boolean): string {
