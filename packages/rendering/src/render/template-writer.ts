@@ -2,12 +2,16 @@
  * Owns the text a chat template writes: of a whole conversation, of what follows any reply, of a reply itself.
  * Does not tokenise and knows no policy.
  */
+import { randomBytes } from "node:crypto";
 import type { Message, ToolSchema } from "@mortise/capture";
 import type { ChatTemplate } from "@mortise/policy";
 import { type MessageForm, templateMessage, templateTool } from "./template-messages.js";
 
-/** Letters and digits only: no template trims or escapes it, and no conversation holds it. */
-const MARKER = "mortise0reply0marker";
+/**
+ * Letters and digits only, so that no template trims or escapes it. Random, so that no conversation holds it: a
+ * known one in a tool's result would pass for the end of the reply, and what stands before it be lost.
+ */
+const MARKER = `reply${randomBytes(16).toString("hex")}`;
 
 const BEFORE_REPLY: readonly Message[] = [{ role: "user", text: "x" }];
 
