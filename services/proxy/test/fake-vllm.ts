@@ -47,7 +47,9 @@ export class FakeVllm {
   readonly controls: string[] = [];
   checksum = "0";
   label = "default";
-  /** Set to make the next control call of this path fail. */
+  /** Set to make a reload change nothing. */
+  keepsWeights = false;
+  /** Set to make control calls of this path fail. */
   failing: string | undefined;
   private readonly options: Required<FakeOptions>;
   private readonly replies: FakeReply[] = [];
@@ -119,7 +121,7 @@ export class FakeVllm {
         json(500, { error: { message: `${route} failed` } });
         return true;
       }
-      if (route === "collective_rpc") this.checksum = JSON.stringify(body.kwargs);
+      if (route === "collective_rpc" && !this.keepsWeights) this.checksum = JSON.stringify(body.kwargs);
       if (route === "update_weight_version") this.label = body.new_version as string;
       json(200, route === "weight_checker" ? { checksums: { w: this.checksum } } : { status: "ok" });
     } else return false;

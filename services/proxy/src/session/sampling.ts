@@ -38,7 +38,7 @@ export async function sampleTurn(sampling: Sampling): Promise<Turn> {
   reply.reasoningTokens = builder.reasoningTokens;
   reply.close();
   return turnRecord(plan, generated, builder, {
-    engine: policy.engine.id,
+    engine: generated.engine ?? policy.engine.id,
     requested: request.requested,
     textDigest: digestText(echoedText(request, builder.text, builder.calls.length > 0)),
     bytesDelivered: reply.bytesDelivered,

@@ -31,6 +31,7 @@ import {
   isCheckpoint,
   labelOf,
   type NewWeights,
+  type SharedWeights,
   shareWeights,
   swapWeights,
 } from "./weights.js";
@@ -61,7 +62,7 @@ export class VllmEngine implements Engine {
   private loaded: LoadedWeights | undefined;
   private salt: string | undefined;
   /** Where the loaded weights lie, when they came through the shared directory. */
-  private shared: { readonly path: string; readonly label: string } | undefined;
+  private shared: SharedWeights | undefined;
   private recovery: Promise<void> | undefined;
   private readonly closing = new AbortController();
   /** The last change of the server's weights: one at a time. */
@@ -140,15 +141,16 @@ export class VllmEngine implements Engine {
     }
     const label = labelOf(run, weights);
     const path = await shareWeights(settings.weightsDirectory!, run, checkpoint, weights);
+    const shared = { path, label, isOriginal: isCheckpoint(checkpoint, weights.safetensors) };
     // Turns in flight report the new label before this function knows; new ones wait at the server meanwhile.
     this.labels.set(label, version);
     try {
-      await swapWeights(this.server, path, label);
+      await swapWeights(this.server, shared);
     } catch (error) {
       if (this.loaded && !(await this.stillServes(this.loaded))) this.loaded = undefined;
       throw error;
     }
-    this.shared = { path, label };
+    this.shared = shared;
     this.accept({ version, sha256 }, label);
   }
 
@@ -183,7 +185,7 @@ export class VllmEngine implements Engine {
   }
 
   private async restore(): Promise<void> {
-    if (this.shared) await swapWeights(this.server, this.shared.path, this.shared.label);
+    if (this.shared) await swapWeights(this.server, this.shared);
   }
 
   private inTurn(change: () => Promise<void>): Promise<void> {

@@ -16,6 +16,9 @@ const LOAD_TIMEOUT_MS = 15 * 60_000;
 /** The version in use and the one before it, which a server may still be reading. */
 const KEPT_VERSIONS = 2;
 
+const LABEL = /^[\w-]+\/\d+\/(?<digest>[0-9a-f]{16})$/;
+const LOADING = "/loading";
+
 export type NewWeights = LoadedWeights & { readonly safetensors: Uint8Array };
 
 /** Names one version of one run among everything a server may ever have held; also its cache salt. */
@@ -51,26 +54,44 @@ export async function shareWeights(
   return path;
 }
 
+/** Weights as a server is told of them. */
+export interface SharedWeights {
+  readonly path: string;
+  readonly label: string;
+  /** Whether they are those of the checkpoint that servers are started with. */
+  readonly isOriginal: boolean;
+}
+
 /**
- * Makes a server sample from the checkpoint at `path`. Does nothing when it already does: replicas of the proxy
- * share servers.
+ * Makes a server sample from shared weights. Does nothing when it already does: replicas of the proxy share
+ * servers.
  * @throws MortiseError MORTISE_PROVIDER_ENGINE; the server then samples from what nobody can tell
  */
-export async function swapWeights(server: VllmServer, path: string, label: string): Promise<void> {
-  if ((await currentLabel(server)) === label) return;
+export async function swapWeights(server: VllmServer, weights: SharedWeights): Promise<void> {
+  const { path, label } = weights;
+  const former = await currentLabel(server);
+  if (former === label) return;
   const before = await checksums(server);
   await control(server, "pause?mode=keep&clear_cache=false");
   try {
     // Until the new weights are proven, whatever is sampled carries a label that no turn accepts.
-    await control(server, "update_weight_version", { new_version: `${label}/loading` });
+    await control(server, "update_weight_version", { new_version: `${label}${LOADING}` });
     const reload = { method: "reload_weights", kwargs: { weights_path: path } };
     await control(server, "collective_rpc", reload, LOAD_TIMEOUT_MS);
-    const after = await checksums(server);
-    if (before === after) throw server.failure("collective_rpc", "the weights are what they were before");
+    if (mustDiffer(former, weights) && before === (await checksums(server)))
+      throw server.failure("collective_rpc", "the weights are what they were before");
     await control(server, "update_weight_version", { new_version: label });
   } finally {
     await control(server, "resume");
   }
+}
+
+/** Whether the server cannot have held these weights already. */
+function mustDiffer(former: string | undefined, { label, isOriginal }: SharedWeights): boolean {
+  if (former?.endsWith(LOADING)) return false;
+  const digestOf = (one: string) => LABEL.exec(one)?.groups?.digest;
+  const held = former && digestOf(former);
+  return held ? held !== digestOf(label) : !isOriginal;
 }
 
 export async function currentLabel(server: VllmServer): Promise<string | undefined> {
@@ -79,12 +100,17 @@ export async function currentLabel(server: VllmServer): Promise<string | undefin
   return z.object({ weight_version: z.string().nullable() }).parse(json).weight_version ?? undefined;
 }
 
-/** Whether weights are those of the checkpoint the servers were started with, tensor by tensor. */
+/**
+ * Whether weights are those of the checkpoint the servers were started with. Small tensors first: those of
+ * another version differ there, before a large one is decoded.
+ */
 export function isCheckpoint(checkpoint: Checkpoint, safetensors: Uint8Array): boolean {
   const served = readSafetensors(checkpoint.weights);
   const given = readSafetensors(safetensors);
   if (served.entries.size !== given.entries.size) return false;
-  return [...given.entries.keys()].every((name) => {
+  const sizeOf = (name: string) => given.entries.get(name)!.end - given.entries.get(name)!.begin;
+  const names = [...given.entries.keys()].sort((a, b) => sizeOf(a) - sizeOf(b));
+  return names.every((name) => {
     if (!served.entries.has(name)) return false;
     const [a, b] = [served.read(name).values, given.read(name).values];
     return a.length === b.length && a.every((value, at) => value === b[at]);
