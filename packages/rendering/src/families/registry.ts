@@ -75,7 +75,7 @@ const FAMILIES: readonly Family[] = [
     history: EVERY_POLICY,
     takesLateSystem: false,
     isSingleCall: false,
-    recognises: (facts) => facts.modelType === "smollm3" || says(facts, "SmolLM, trained by"),
+    recognises: (facts) => facts.modelType === "smollm3" || says(facts, "/no_think"),
   },
   {
     name: "qwen3",

@@ -96,6 +96,8 @@ interface Played {
   readonly rendered: string[];
   /** Texts of the replies between, without it. */
   readonly said: string[];
+  /** The session began anew on its way: what stands before is a whole rendering of an earlier time. */
+  isAnew: boolean;
   readonly misread: number[];
 }
 
@@ -132,6 +134,7 @@ class Player {
       ids: [...first.ids],
       rendered: [tokenizer.decode(first.ids)],
       said: [],
+      isAnew: false,
       misread: [],
     };
     for (const [ordinal, at] of replies.entries()) {
@@ -151,6 +154,7 @@ class Player {
         played.ids.splice(0, played.ids.length, ...anew.ids);
         played.rendered.splice(0, played.rendered.length, tokenizer.decode(anew.ids));
         played.said.length = 0;
+        played.isAnew = true;
       }
     }
     return played;
@@ -198,16 +202,22 @@ class Player {
    * between. What a prompt adds behind the assistant's header (an opened or closed reasoning mark) belongs to
    * the reply there.
    */
-  private compare({ rendered, said }: Played, whole: string): { outcome: CaseOutcome; detail: string } {
+  private compare(
+    { rendered, said, isAnew }: Played,
+    whole: string,
+  ): { outcome: CaseOutcome; detail: string } {
     const opening = this.replyOpening();
     const rewritten: number[] = [];
     let at = 0;
     for (const [ordinal, text] of rendered.entries()) {
+      // Replies in it may be written differently by now; what was added since must still be found.
+      if (ordinal === 0 && isAnew) continue;
       const isLast = ordinal === rendered.length - 1;
       const core = isLast ? text : text.slice(0, text.length - opening.length);
       const found = ordinal === 0 && !whole.startsWith(core) ? -1 : whole.indexOf(core, at);
       if (found < 0) return { outcome: "unequal", detail: JSON.stringify(core.slice(0, EXCERPT)) };
-      if (ordinal > 0 && whole.slice(at, found) !== opening + said[ordinal - 1]) rewritten.push(ordinal - 1);
+      const isSaid = whole.slice(at, found) === opening + said[ordinal - 1];
+      if (ordinal > 0 && !isSaid) rewritten.push(ordinal - 1);
       at = found + core.length;
     }
     const rest = whole.slice(at);
