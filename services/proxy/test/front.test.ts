@@ -68,7 +68,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.stop());
 beforeEach(async () => {
-  trial = `f${count++}`;
+  trial = `front-trial-${count++}`;
   token = await openSession(replica, trial);
 });
 

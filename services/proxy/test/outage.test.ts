@@ -2,12 +2,15 @@
  * NATS goes away while turns are sampled: killed and started again on its store, or stopped where it stands.
  * Sampled turns wait in a bounded spool; beyond it calls are told to come again; nothing is lost or doubled.
  */
+import { ManualClock } from "@mortise/kernel";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { call, joinStream, until } from "./http-client.js";
+import { type Answer, call, joinStream, until } from "./http-client.js";
 import { openSession, ProxyFixture, type Replica, RUN } from "./proxy-fixture.js";
 import { ScriptedEngine } from "./scripted-engine.js";
 
 const SPOOL_TURNS = 3;
+const EDIT = { type: "function", function: { name: "edit", parameters: { type: "object", properties: {} } } };
+const CALL = "<tool_call>edit</tool_call>";
 const user = { role: "user", content: "fix" };
 
 let fixture: ProxyFixture;
@@ -95,6 +98,45 @@ test("a client that leaves during the outage finds the turn when it comes back",
   expect(joinStream((await retry.done).text)).toMatchObject({ content: "done", isDone: true });
   expect(engine.requests).toHaveLength(1);
   expect(await fixture.turns("o0")).toHaveLength(1);
+});
+
+test("a call that goes on from a reply that cannot be stored is told to come again, and then served", async () => {
+  const clock = new ManualClock();
+  const timed = new ScriptedEngine({ id: "timed" });
+  const other = await fixture.start(() => timed, { clock });
+  const token = await openSession(other, "o0");
+  const ids = [...fixture.ids(CALL, { ends: false }), ...fixture.ids(CALL)];
+  timed.play({ ids, holdAfter: fixture.ids(CALL, { ends: false }).length });
+  const open = call(other.modelAddress, { token, body: { messages: [user], tools: [EDIT], stream: true } });
+  await until(() => joinStream(open.received()).arguments === "{}");
+  await fixture.nats.kill();
+  open.request.destroy();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+
+  const [id] = joinStream(open.received()).callIds;
+  const fn = { name: "edit", arguments: "{}" };
+  const echo = { role: "assistant", tool_calls: [{ id, type: "function", function: fn }] };
+  const messages = [user, echo, { role: "tool", tool_call_id: id, content: "ok" }];
+  const goOn = () => call(other.modelAddress, { token, body: { messages, tools: [EDIT] } }).done;
+  let refused: Answer | undefined;
+  void goOn().then((answer) => {
+    refused = answer;
+  });
+  await until(() => {
+    clock.advance(1_000);
+    return refused !== undefined;
+  });
+  expect(refused).toMatchObject({ status: 503, headers: { "x-should-retry": "true" } });
+
+  await fixture.nats.restart();
+  await until(async () => {
+    clock.advance(1_000);
+    return (await fixture.turns("o0")).length === 1;
+  });
+  timed.play({ ids: fixture.ids("done") });
+  expect((await goOn()).status).toBe(200);
+  const [first, second] = await fixture.turns("o0");
+  expect(second!.parent).toBe(first!.turn);
 });
 
 async function metric(name: string): Promise<number> {

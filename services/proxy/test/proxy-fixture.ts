@@ -23,6 +23,7 @@ import {
 import {
   type Bus,
   type Client,
+  type Clock,
   connectBus,
   createLog,
   ensureTopology,
@@ -63,6 +64,8 @@ export interface FixtureOptions {
 
 export interface ReplicaOptions {
   readonly log?: Log;
+  /** The machine's unless a test wants to own time. */
+  readonly clock?: Clock;
   /** Fields of the site's `proxy`. */
   readonly site?: object;
 }
@@ -161,7 +164,7 @@ export class ProxyFixture {
         site,
         bus,
         log,
-        clock: systemClock,
+        clock: options.clock ?? systemClock,
         metrics,
         bearer: BEARER,
         stateDirectory: this.directory,

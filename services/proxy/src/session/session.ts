@@ -62,6 +62,9 @@ export interface SessionParts {
   readonly events: SessionEvents;
 }
 
+/** An engine stops within a step and the journal answers within milliseconds; an outage takes longer than this. */
+const CAPTURE_PATIENCE_MS = 10_000;
+
 export class Session {
   readonly terms: SessionTerms;
   private readonly parts: SessionParts;
@@ -168,7 +171,8 @@ export class Session {
   private async captureExtended(digests: RequestDigests): Promise<void> {
     const extended = [...this.running].filter((turn) => turn.isOrphaned && turn.isExtendedBy(digests));
     for (const turn of extended) turn.cut(adopted());
-    await Promise.all(extended.map((turn) => turn.done));
+    const captured = Promise.all(extended.map((turn) => turn.done));
+    if (extended.length > 0) await within(CAPTURE_PATIENCE_MS, captured, this.parts.clock);
   }
 
   /** Where the call hangs in the tree, and whose tokens it makes. */
@@ -310,6 +314,20 @@ export class Session {
     );
     return { record, sequence };
   }
+}
+
+/** Waits for what another turn has to be, but not so long that a client without an answer gives up. */
+async function within(ms: number, done: Promise<unknown>, clock: Clock): Promise<void> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const cancel = clock.after(ms, () =>
+    reject(
+      new MortiseError({
+        code: "MORTISE_TRANSPORT_UNAVAILABLE",
+        message: `The reply this call goes on from could not be stored within ${ms} ms.`,
+      }),
+    ),
+  );
+  await Promise.race([done, promise]).finally(cancel);
 }
 
 /** The call as the aligner sees it. */
