@@ -67,11 +67,12 @@ const FAMILIES: readonly Family[] = [
     recognises: (facts) => has(facts, "<tool_call>") && says(facts, "<function="),
   },
   {
+    // As edited by Unsloth, the one of its templates that was verified.
     name: "smollm3",
-    calls: "hermes",
+    calls: undefined,
     reasoning: "in-reply",
     endTokens: CHATML,
-    isAppendOnly: false,
+    isAppendOnly: true,
     history: EVERY_POLICY,
     takesLateSystem: false,
     isSingleCall: false,

@@ -59,7 +59,12 @@ export class Renderer {
     const takesText = takesArgumentText(new TemplateWriter(chatTemplate, variables, form));
     const writerFor = (showsReasoning: boolean) =>
       new TemplateWriter(chatTemplate, variables, { takesArgumentText: takesText, showsReasoning });
-    this.traits = templateTraits({ writer: writerFor(true), tokenizer, eosIds });
+    this.traits = templateTraits({
+      source: chatTemplate.source,
+      writer: writerFor(true),
+      tokenizer,
+      eosIds,
+    });
     this.history = historyPolicy(policy.history ?? "auto", this.traits);
     this.lateSystem = policy.lateSystem ?? "to-user";
     if (this.lateSystem === "keep" && !this.traits.takesLateSystem) throw refusesLateSystem();

@@ -18,7 +18,7 @@ export interface TemplateTraits {
   readonly tailIgnoresTools: boolean;
   /** A system message behind a reply is rendered where it stands. */
   readonly takesLateSystem: boolean;
-  /** How the template marks reasoning; undefined when it shows none. */
+  /** How the template marks reasoning; undefined when it knows none. */
   readonly reasoning: ReasoningMarks | undefined;
   /** A reply begins inside reasoning, because the template opens it. */
   readonly opensInReasoning: boolean;
@@ -27,6 +27,8 @@ export interface TemplateTraits {
 }
 
 export interface TraitParts {
+  /** Source of the template. */
+  readonly source: string;
   readonly writer: TemplateWriter;
   readonly tokenizer: Tokenizer;
   readonly eosIds: ReadonlySet<number>;
@@ -48,7 +50,8 @@ const assistant = (text: string, reasoning = "", calls = 0) => ({
   })),
 });
 const result: Message = { role: "tool", text: "ok", toolCallId: "probe0" };
-const system: Message = { role: "system", text: "rules" };
+const RULES = "mortise0rules";
+const system: Message = { role: "system", text: RULES };
 
 const PROBE_TOOL: ToolSchema = {
   name: "probe",
@@ -80,7 +83,9 @@ const LATE_SYSTEM: readonly Message[] = [system, user("next")];
 export function templateTraits(parts: TraitParts): TemplateTraits {
   const { writer } = parts;
   const prompt = attempt(() => writer.text([user("first")], [], true)) ?? "";
-  const reasoning = REASONING_MARKS.find((marks) => isShown(writer, marks) || opensIn(prompt, marks));
+  const reasoning = REASONING_MARKS.find(
+    (marks) => isShown(writer, marks) || opensIn(prompt, marks) || isNamed(parts.source, marks),
+  );
   return {
     isTailStable: isTailStable(parts),
     isAppendOnly: isAppendOnly(parts),
@@ -88,7 +93,7 @@ export function templateTraits(parts: TraitParts): TemplateTraits {
       const without = attempt(() => writer.tail(after, []));
       return without === attempt(() => writer.tail(after, [PROBE_TOOL]));
     }),
-    takesLateSystem: isTailStableFor(parts, HISTORIES[0]!, LATE_SYSTEM) === true,
+    takesLateSystem: takesLateSystem(parts),
     reasoning,
     opensInReasoning: reasoning !== undefined && opensIn(prompt, reasoning),
     closesReasoning: reasoning !== undefined && prompt.trimEnd().endsWith(reasoning.close),
@@ -151,6 +156,17 @@ function isAppendOnly({ writer }: TraitParts): boolean {
       return whole === parent + REPLY + writer.tail(after, []);
     }),
   );
+}
+
+/** Shown where it stands: some templates drop it without a word. */
+function takesLateSystem(parts: TraitParts): boolean {
+  const tail = attempt(() => parts.writer.tail(LATE_SYSTEM, []));
+  return tail?.includes(RULES) === true && isTailStableFor(parts, HISTORIES[0]!, LATE_SYSTEM) === true;
+}
+
+/** A template may take reasoning out of history and still teach the marks. */
+function isNamed(source: string, { open, close }: ReasoningMarks): boolean {
+  return source.includes(open) && source.includes(close);
 }
 
 function isShown(writer: TemplateWriter, { open, close }: ReasoningMarks): boolean {
