@@ -3,7 +3,7 @@
  * field; and what the records then say is what the engine was given. Some bodies go on from an earlier reply as
  * a harness would, some ask the same again, replies are lost, the engine fails, the replica is replaced.
  */
-import { type AssembledTrial, assembleTrial, TurnTree } from "@mortise/capture";
+import { assembleTrial, TurnTree } from "@mortise/capture";
 import { MortiseError } from "@mortise/contracts";
 import { chatDialect, type Dialect, messagesDialect, responsesDialect } from "@mortise/dialects";
 import { expect, test } from "vitest";
@@ -11,6 +11,7 @@ import { FORGETS_THINKING_TEMPLATE, HERMES_TEMPLATE } from "../../packages/rende
 import { Bodies, dialectFor, type FuzzBody } from "./bodies.js";
 import { nextBody } from "./echoes.js";
 import { FuzzPolicy, FuzzSession } from "./fuzz-session.js";
+import { expectBalanced } from "./ledger.js";
 import { failure } from "./outcome.js";
 import { BODIES, SEED } from "./share.js";
 
@@ -103,15 +104,8 @@ async function checkRecords(fuzzed: FuzzSession, body: FuzzBody): Promise<void> 
       tree.add(turn);
       expect(tree.contextOf(turn.turn)).toEqual(fuzzed.contexts.get(turn.index));
     }
-    checkLedger(assembleTrial(turns, record));
+    expectBalanced(assembleTrial(turns, record));
   } catch (error) {
     throw failure(body, error);
   }
-}
-
-function checkLedger({ sequences, sampledTokens, trainableTokens, exclusions }: AssembledTrial): void {
-  const masked = sequences.reduce((sum, { mask }) => sum + mask.filter((one) => one === 1).length, 0);
-  const excluded = [...exclusions.values()].reduce((sum, tokens) => sum + tokens, 0);
-  expect(masked).toBe(trainableTokens);
-  expect(trainableTokens + excluded).toBe(sampledTokens);
 }
