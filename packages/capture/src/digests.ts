@@ -3,9 +3,9 @@
  * Turn records carry digests, never text, so a restarted proxy aligns history from the journal alone.
  * Does not decide what matches (see turn-tree.ts).
  *
- * A history is recognised by a chain: link k covers the first k messages, so one lookup finds the turns a
- * request may extend, however many there are. In the chain an assistant message is what identifies its turn
- * (ids of its calls, or its text), because harnesses respell names and arguments (C4).
+ * A history is recognised by a chain of digests with a link before each assistant message, so one lookup finds
+ * the turns a request may extend there, however many there are. In the chain an assistant message is what
+ * identifies its turn (ids of its calls, or its text), because harnesses respell names and arguments (C4).
  */
 import { hash } from "node:crypto";
 import type { Conversation, Message, ToolSchema } from "./conversation.js";
@@ -17,7 +17,7 @@ export interface DigestedMessage {
   readonly digest: Uint8Array;
   /** What is compared of the ids of an assistant message's calls, in order; empty for other roles. */
   readonly callIds: readonly string[];
-  /** Digest of an assistant message's text alone: how an echo without calls is recognised. */
+  /** Of an assistant message without calls: digest of its text, how its echo is recognised. */
   readonly textDigest: Uint8Array | undefined;
 }
 
@@ -34,15 +34,13 @@ export interface RequestDigests {
   readonly tools: Uint8Array;
   /** Equal bodies are retries of each other (C6). */
   readonly body: Uint8Array;
-  /** Element k covers the first k messages; one more element than there are messages. */
-  readonly history: readonly Uint8Array[];
+  readonly history: History;
   /** Of what was said, without system messages and tools: survives a request that was degraded. */
   readonly spoken: Uint8Array;
 }
 
 /** Bytes of a text digest: enough to tell the texts of one session apart. */
 const TEXT_DIGEST_BYTES = 16;
-const NO_HISTORY = sha256("");
 const NO_TEXT = digestText("");
 
 /**
@@ -57,19 +55,46 @@ export function digestRequest(
 ): RequestDigests {
   const messages = conversation.messages.map(digestMessage);
   const tools = digestTools(conversation.tools);
+  const digests = messages.map((message) => message.digest);
+  const spoken = digests.filter((_, at) => messages[at]!.role !== "system");
   return {
     messages,
     tools,
-    body: sha256(
-      Buffer.concat([
-        ...messages.map((message) => message.digest),
-        tools,
-        Buffer.from(canonicalJson([choice, caller])),
-      ]),
-    ),
-    history: chain(messages),
-    spoken: chain(messages.filter((message) => message.role !== "system")).at(-1)!,
+    body: sha256(Buffer.concat([...digests, tools, Buffer.from(canonicalJson([choice, caller]))])),
+    history: new History(messages),
+    spoken: sha256(Buffer.concat(spoken)),
   };
+}
+
+/** Digests of the beginnings of one request's messages. */
+export class History {
+  private readonly identities: readonly Uint8Array[];
+  /** Places of assistant messages, with the link before each. */
+  private readonly links = new Map<number, Uint8Array>();
+  private readonly places: number[] = [];
+
+  constructor(messages: readonly DigestedMessage[]) {
+    this.identities = messages.map(identity);
+    for (const [at, { role }] of messages.entries()) {
+      if (role !== "assistant") continue;
+      this.links.set(at, this.before(at));
+      this.places.push(at);
+    }
+  }
+
+  /** Digest of the first `count` messages. The same for every request that begins with them. */
+  before(count: number): Uint8Array {
+    const known = this.links.get(count);
+    if (known) return known;
+    const from = this.places.findLast((place) => place < count);
+    if (from === undefined) return sha256(Buffer.concat(this.identities.slice(0, count)));
+    return sha256(Buffer.concat([this.links.get(from)!, ...this.identities.slice(from, count)]));
+  }
+
+  /** Digest of all messages. */
+  get whole(): Uint8Array {
+    return this.before(this.identities.length);
+  }
 }
 
 /**
@@ -129,7 +154,9 @@ export function canonicalJson(value: unknown): string {
 }
 
 export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return Buffer.compare(a, b) === 0;
+  if (a.length !== b.length) return false;
+  for (let at = 0; at < a.length; at++) if (a[at] !== b[at]) return false;
+  return true;
 }
 
 /** A digest as a key of a map. */
@@ -145,7 +172,7 @@ function digestMessage(message: Message): DigestedMessage {
       role,
       digest: sha256(headed([role, calls], text)),
       callIds: message.toolCalls.map((call) => comparedId(call.id)),
-      textDigest: digestText(text),
+      textDigest: calls.length > 0 ? undefined : digestText(text),
     };
   }
   const head = role === "tool" ? [role, comparedId(message.toolCallId)] : [role];
@@ -155,12 +182,6 @@ function digestMessage(message: Message): DigestedMessage {
 /** JSON holds no line break, so the border between head and text is certain. */
 function headed(head: unknown, text: string): string {
   return `${JSON.stringify(head)}\n${text}`;
-}
-
-function chain(messages: readonly DigestedMessage[]): Uint8Array[] {
-  const links: Uint8Array[] = [NO_HISTORY];
-  for (const message of messages) links.push(sha256(Buffer.concat([links.at(-1)!, identity(message)])));
-  return links;
 }
 
 /** What a message is told by in a longer history. */

@@ -5,8 +5,8 @@
  *
  * P1  A retry is for what its first try was for, and who goes on from a helper's reply is that helper.
  * P2  Who offers tools is an agent, but for a call after one whose visible reply is gone, or which was refused
- *     as too long: when it ends where that one ended, with one more text of the user, or carries the mark of
- *     compactions, it compacts. Only where the harness is known to keep every visible reply.
+ *     as too long: when it ends where that one ended (or, refused, an earlier one), with one more text of the
+ *     user, or carries the mark of compactions, it compacts. Only where the harness is known to keep every visible reply.
  * P3  Who offers none in a session of agents with tools: an agent where it goes on from an agent's reply, or is
  *     the first call of an agent that the harness names; repeating an agent's history it compacts; before its
  *     agent's first turn, or while that is being answered, or for another model, it is a title; the rest is
@@ -57,7 +57,9 @@ function compactsWithTools({ call, thread, continued }: PurposeFacts): boolean {
   const last = thread?.calls.findLast(({ purpose }) => purpose === "agent");
   if (!last || !KEEPS_VISIBLE_REPLIES.has(harness) || continued?.turn.turn === last.id) return false;
   const isGone = last.turn ? hasVisibleReply(last.turn) : last.isOverflow;
-  return isGone && (mayCompact || endsAsExtensionOf(call, last));
+  // What was refused as too long is cut back until it may fit: the history may end where an earlier call ended.
+  const ends = last.isOverflow ? thread!.calls.filter(({ purpose }) => purpose === "agent") : [last];
+  return isGone && (mayCompact || ends.some((end) => endsAsExtensionOf(call, end)));
 }
 
 /** Whether the request ends where the other did, with more of the user's text behind that or in it. */
@@ -92,10 +94,13 @@ function harnessOf({ call, thread }: PurposeFacts): string {
 
 /** The request holds all that one of the agent's requests did, and what the user says behind it. */
 function repeatsHistory({ digests }: Call, thread: Thread | undefined): boolean {
-  const histories = new Set(digests.history.slice(2, -1).map(keyOf));
+  const { messages, history } = digests;
+  const ends = messages.flatMap(({ role }, at) =>
+    at > 1 && (role === "assistant" || at === messages.length - 1) ? [keyOf(history.before(at))] : [],
+  );
   return (
     thread?.calls.some(({ purpose, turn }) => {
-      return purpose === "agent" && turn !== undefined && histories.has(keyOf(turn.historyDigest));
+      return purpose === "agent" && turn !== undefined && ends.includes(keyOf(turn.historyDigest));
     }) ?? false
   );
 }

@@ -34,7 +34,7 @@ export function alignmentFields(
     openingSystems: openingSystems(digests.messages),
     toolsDigest: digests.tools,
     bodyDigest: digests.body,
-    historyDigest: digests.history.at(-1)!,
+    historyDigest: digests.history.whole,
     ...(last && { lastUserText: last.text, lastUserMessage: last.message }),
     harness: signals.harness,
     agent: signals.agent ?? "",

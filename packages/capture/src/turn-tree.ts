@@ -125,7 +125,7 @@ export class TurnTree {
   private deepest({ messages, history }: RequestDigests, search: ExtensionSearch): Extension | undefined {
     for (let at = messages.length - 1; at > 0; at--) {
       if (messages[at]!.role !== "assistant") continue;
-      const found = (this.byHistory.get(keyOf(history[at]!)) ?? []).flatMap((node) => {
+      const found = (this.byHistory.get(keyOf(history.before(at))) ?? []).flatMap((node) => {
         if (node.messageCount !== at || !search.isCandidate(node.turn)) return [];
         const adopted = adoptedReply(node.turn, messages[at]!) ?? beginning(node.turn, at, search);
         if (!adopted || !matchesHistory(node, messages)) return [];

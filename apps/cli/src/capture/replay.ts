@@ -128,7 +128,8 @@ class Replay {
     for (const [name, { call }] of this.open) {
       const { length } = call.digests.messages;
       const isExtended =
-        messages[length]?.role === "assistant" && equalBytes(history[length]!, call.digests.history[length]!);
+        messages[length]?.role === "assistant" &&
+        equalBytes(history.before(length), call.digests.history.whole);
       if (isExtended) this.settle(name, Delivery.UNDECIDED);
     }
   }

@@ -11,10 +11,14 @@ export function addCapture(program: Command, output: () => OutputOptions): void 
     .description("align a recording of a harness without an engine; with --json one object a call")
     .argument("<recording>", "JSON lines of events")
     .action((recording: string) => {
-      const calls = replay(recording).map(replayedLine);
-      for (const line of output().json ? calls.map((call) => JSON.stringify(call)) : table(calls))
-        console.log(line);
+      for (const line of replayLines(recording, output().json)) console.log(line);
     });
+}
+
+/** One JSON object a call, or a table of them; all of it or an error. */
+export function replayLines(recording: string, isJson: boolean): string[] {
+  const calls = replay(recording).map(replayedLine);
+  return isJson ? calls.map((call) => JSON.stringify(call)) : table(calls);
 }
 
 const RELATIONS: Readonly<Record<TurnRelation, string>> = {

@@ -88,6 +88,17 @@ test("a compaction before the window is full drops the newest reply, which comes
   expect(recording.tree()).toEqual(["root", "extends 1", "auxiliary 1 context-only", "root"]);
 });
 
+test("a history refused as too long is cut back for its summary to where an earlier request ended", () => {
+  const recording = new ScriptedRecording();
+  const before = [...PROMPT, used("a"), results(["a"])];
+  recording.call(ask(PROMPT, { beta: "" }), calls({ id: "a" }));
+  recording.call(ask(before, { beta: "" }), calls({ id: "b" }));
+  recording.call(ask([...before, used("b"), results(["b"])], { beta: "" }), OVERFLOW);
+  recording.call(ask([...PROMPT, used("a"), results(["a"], SUMMARISE)], { beta: "" }));
+  recording.call(ask([user("What happened: a.")], { beta: "" }));
+  expect(recording.tree()).toEqual(["root", "extends 1", "extends 2", "auxiliary 1 context-only", "root"]);
+});
+
 test("a history of one request is compacted by more text in its message", () => {
   const recording = new ScriptedRecording();
   recording.call(ask(PROMPT), calls({ id: "a" }));
