@@ -61,6 +61,7 @@ describe.skipIf(!environment)("vLLM", () => {
       return RecordingEngine.open(engine, recordings, systemClock);
     });
     weights.push(await fixture.publishWeights(0));
+    while (engine?.status().loaded === undefined) await new Promise((wake) => setTimeout(wake, 100));
   });
   afterAll(async () => {
     await fixture?.stop();
@@ -93,7 +94,7 @@ describe.skipIf(!environment)("vLLM", () => {
     for (const content of TEXTS) {
       messages.push({ role: "user", content });
       const { text } = await call(replica.modelAddress, { token, body: { messages, stream } }).done;
-      const answer = stream ? joinStream(text).content : JSON.parse(text).choices[0].message.content;
+      const answer = stream ? joinStream(text).content : (JSON.parse(text).choices[0].message.content ?? "");
       messages.push({ role: "assistant", content: answer });
     }
   }

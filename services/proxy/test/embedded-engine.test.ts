@@ -91,7 +91,7 @@ test("recorded log-probabilities equal recomputed ones, streamed and whole, side
     expect(delta).toBeLessThanOrEqual(TOLERANCE);
   }
   expect(engine.status().computeCpuMs).toBeGreaterThan(0);
-});
+}, 120_000);
 
 test("new weights are sampled from after the swap, and a receipt says so", async () => {
   weights.push(await fixture.publishWeights(1));

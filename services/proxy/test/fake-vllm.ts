@@ -100,6 +100,8 @@ export class FakeVllm {
     const isGenerate = path === "inference/v1/generate" && this.options.hasGenerateRoute;
     if (isGenerate && body.token_ids === undefined)
       return void json(400, { error: { message: "token_ids: Field required" } });
+    if (/[@/\\]|.{129}/.test(String(body.cache_salt ?? "")))
+      return void json(400, { error: { message: "cache_salt has characters it must not have" } });
     if (isGenerate || path === "v1/completions")
       return this.answer({ path, headers: request.headers, body, isAborted: false }, response);
     if (!this.options.hasControlRoutes || !this.control(path, body, json)) json(404, { detail: "Not Found" });

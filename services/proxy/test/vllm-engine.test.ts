@@ -185,7 +185,7 @@ describe.each([{ hasGenerateRoute: true }, { hasGenerateRoute: false }])(
         ignore_eos: true,
         model: "policy",
         stream: true,
-        cache_salt: `r1/0/${SHA.slice(0, 16)}`,
+        cache_salt: `r1.0.${SHA.slice(0, 16)}`,
       });
       expect(fake.asked[0]!.headers["x-session-id"]).toBe("trial");
       expect(second!.seed).not.toBe(first!.seed);
@@ -306,7 +306,7 @@ describe("weights", () => {
   test("new weights are shared, read while turns are frozen, labelled, and proven to have changed", async () => {
     await open({}, shared());
     await engine.loadWeights(version(1));
-    const label = `r1/1/${"1".repeat(16)}`;
+    const label = `r1.1.${"1".repeat(16)}`;
     expect(fake.controls).toEqual([
       "weight_checker",
       "pause?mode=keep&clear_cache=false",
@@ -334,7 +334,7 @@ describe("weights", () => {
     const hold = new Promise<void>((resolve) => {
       release = resolve;
     });
-    const labels = [2, 3].map((number) => `r1/${number}/${`${number}`.repeat(16)}`);
+    const labels = [2, 3].map((number) => `r1.${number}.${`${number}`.repeat(16)}`);
     const versions = [
       { version: labels[0]!, start: 0, end: 2 },
       { version: labels[1]!, start: 2, end: 3 },
@@ -353,7 +353,7 @@ describe("weights", () => {
 
   test("a server that already has them is not made to read them again", async () => {
     await open({}, shared());
-    fake.label = `r1/4/${"4".repeat(16)}`;
+    fake.label = `r1.4.${"4".repeat(16)}`;
     await engine.loadWeights(version(4));
     expect(fake.controls).toEqual([]);
   });

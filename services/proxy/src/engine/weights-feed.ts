@@ -12,12 +12,13 @@ import {
   WeightsManifestSchema,
   WeightsRecordSchema,
 } from "@mortise/contracts";
-import { type Bus, type Clock, fromUnknown, type Log, sleep } from "@mortise/kernel";
+import { type Bus, backoff, type Clock, fromUnknown, type Log, sleep } from "@mortise/kernel";
 import { readSafetensors } from "@mortise/policy";
 import type { Engine } from "./types.js";
 
 const BUCKET = "weights";
-const RETRY_MS = 500;
+/** Weights that cannot be loaded are tried again; an engine that never takes them must not fill the log. */
+const RETRY = { baseMs: 500, maxMs: 10_000 };
 /** Float32 norms summed in another order differ in the last digits. */
 const NORM_TOLERANCE = 1e-5;
 
@@ -73,6 +74,7 @@ export class WeightsFeed {
     const { clock, signal } = options;
     let acknowledged: bigint | undefined;
     let norm: number | undefined;
+    let failures = 0;
     while (!signal.aborted) {
       const manifest = this.latest.get(run);
       if (!manifest || manifest.version === acknowledged) {
@@ -85,10 +87,11 @@ export class WeightsFeed {
         options.onLoaded();
         await this.acknowledge(manifest, engine, norm ?? manifest.canaryNorm, clock);
         acknowledged = manifest.version;
+        failures = 0;
       } catch (error) {
         if (signal.aborted) return;
         this.log.error({ event: "weights.not-loaded", run, version: Number(manifest.version), err: error });
-        await sleep(RETRY_MS, clock);
+        await sleep(backoff(failures++, RETRY), clock, signal).catch(() => {});
       }
     }
   }

@@ -16,14 +16,17 @@ const LOAD_TIMEOUT_MS = 15 * 60_000;
 /** The version in use and the one before it, which a server may still be reading. */
 const KEPT_VERSIONS = 2;
 
-const LABEL = /^[\w-]+\/\d+\/(?<digest>[0-9a-f]{16})$/;
-const LOADING = "/loading";
+const LABEL = /^[\w-]+\.\d+\.(?<digest>[0-9a-f]{16})$/;
+const LOADING = ".loading";
 
 export type NewWeights = LoadedWeights & { readonly safetensors: Uint8Array };
 
-/** Names one version of one run among everything a server may ever have held; also its cache salt. */
+/**
+ * Names one version of one run among everything a server may ever have held; also its cache salt, which may have
+ * 128 characters, none of them @, / or \.
+ */
 export function labelOf(run: string, { version, sha256 }: LoadedWeights): string {
-  return `${run}/${version}/${sha256.slice(0, 16)}`;
+  return `${run}.${version}.${sha256.slice(0, 16)}`;
 }
 
 /** Writes the weights where the servers read them. Returns the directory. */
