@@ -89,10 +89,13 @@ async function npmInstall(packages: Readonly<Record<string, string>>, directory:
   return runCommand("npm", args, { cwd: directory, timeoutMs: INSTALL_TIMEOUT_MS });
 }
 
-/** Into a plain directory, which unlike a virtual environment may be moved and mounted elsewhere. */
+/**
+ * Into a plain directory, which unlike a virtual environment may be moved and mounted elsewhere. Compiled now:
+ * a launch from a read-only place would compile everything again.
+ */
 async function pipInstall(packages: Readonly<Record<string, string>>, directory: string, python: string) {
   const pins = Object.entries(packages).map(([name, version]) => `${name}==${version}`);
-  const args = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"];
+  const args = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--compile"];
   return runCommand(python, [...args, "--target", join(directory, PYTHON_PACKAGES), ...pins], {
     cwd: directory,
     timeoutMs: INSTALL_TIMEOUT_MS,
