@@ -31,7 +31,7 @@ export function verificationLines(found: TemplateVerification): string[] {
     `reasoning        ${reasoning(found)}`,
     `history          ${found.history} (append-only: ${yes(traits.isAppendOnly)}, keep possible: ${yes(traits.isTailStable)})`,
     `late system      ${found.lateSystem} (taken by the template: ${yes(traits.takesLateSystem)})`,
-    `conversations    ${cases.length}: ${count("equal")} equal, ${count("rewritten")} equal but for replies the template rewrites, ${count("refused")} refused, ${count("unequal")} unequal`,
+    `conversations    ${cases.length}: ${count("equal")} equal, ${count("equal-text")} in text, ${count("rewritten")} equal but for replies the template rewrites, ${count("refused")} refused, ${count("unequal")} unequal`,
   ];
   for (const deviation of found.deviations) lines.push(`deviation        ${deviation}`);
   for (const one of cases)

@@ -105,7 +105,7 @@ const FAMILIES: readonly Family[] = [
     name: "llama3",
     calls: "llama-json",
     reasoning: "none",
-    endTokens: ["<|eot_id|>", "<|eom_id|>"],
+    endTokens: ["<|eot_id|>"],
     isAppendOnly: true,
     history: EVERY_POLICY,
     takesLateSystem: true,

@@ -26,10 +26,11 @@ export interface VerifyParts {
 }
 
 /**
- * `equal`: ids equal those of the whole rendering. `rewritten`: equal but for replies the template writes
+ * `equal`: ids equal those of the whole rendering. `equal-text`: text equals, and so do the ids but where a
+ * sampled reply meets what the template opened for it: the policy's own tokens there. `rewritten`: equal but for replies the template writes
  * differently by now. `refused`: the template refuses the conversation. `unequal`: a fault.
  */
-export type CaseOutcome = "equal" | "rewritten" | "refused" | "unequal";
+export type CaseOutcome = "equal" | "equal-text" | "rewritten" | "refused" | "unequal";
 
 export interface VerifiedCase {
   readonly name: string;
@@ -221,9 +222,22 @@ class Player {
       at = found + core.length;
     }
     const rest = whole.slice(at);
+    if (rest === "" && rewritten.length === 0 && this.isJoined(rendered, said, opening, whole))
+      return { outcome: "equal-text", detail: "" };
     if (rest !== "" || rewritten.length === 0)
       return { outcome: "unequal", detail: JSON.stringify(rest.slice(0, EXCERPT)) };
     return { outcome: "rewritten", detail: `replies ${rewritten.join(", ")}` };
+  }
+
+  /** Whether the ids are those of the whole once each reply is encoded with what the template opened for it. */
+  private isJoined(rendered: readonly string[], said: readonly string[], opening: string, whole: string) {
+    const { tokenizer } = this.parts;
+    const ids = rendered.flatMap((text, ordinal) => {
+      const isLast = ordinal === rendered.length - 1;
+      const core = isLast ? text : text.slice(0, text.length - opening.length);
+      return [...tokenizer.encode(core), ...(isLast ? [] : tokenizer.encode(opening + said[ordinal]))];
+    });
+    return isSameIds(ids, tokenizer.encode(whole));
   }
 
   /** What a prompt adds behind the assistant's header as history shows it. */
