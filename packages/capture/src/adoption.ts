@@ -7,6 +7,8 @@ import { Delivery, type Turn } from "@mortise/contracts";
 export interface Adoption {
   /** Sampled ids of each turn that some later turn keeps; absent when no later turn cites it. */
   readonly adopted: ReadonlyMap<string, number>;
+  /** Turns whose whole reply a later turn repeats without keeping its ids: the history was rendered whole. */
+  readonly echoed: ReadonlySet<string>;
   /** Turns cited as parent, each list oldest first. */
   readonly children: ReadonlyMap<string, readonly Turn[]>;
 }
@@ -15,17 +17,21 @@ export interface Adoption {
 export function foldAdoption(turns: readonly Turn[]): Adoption {
   const contextLengths = new Map<string, number>();
   const adopted = new Map<string, number>();
+  const echoed = new Set<string>();
   const children = new Map<string, Turn[]>();
   for (const turn of turns) {
     contextLengths.set(turn.turn, turn.prefixLength + turn.suffixIds.byteLength / 4);
-    if (turn.parent === "") continue;
+    if (turn.parent === "") {
+      if (turn.follows !== "" && !turn.flags.includes("adopted-partial")) echoed.add(turn.follows);
+      continue;
+    }
     const kept = turn.prefixLength - (contextLengths.get(turn.parent) ?? 0);
     adopted.set(turn.parent, Math.max(kept, adopted.get(turn.parent) ?? 0));
     const known = children.get(turn.parent);
     if (known) known.push(turn);
     else children.set(turn.parent, [turn]);
   }
-  return { adopted, children };
+  return { adopted, echoed, children };
 }
 
 /** Delivery of each turn: what the proxy observed, overruled by an echo, undecided where nothing is known. */
@@ -33,11 +39,12 @@ export function foldDelivery(
   turns: readonly Turn[],
   observed: ReadonlyMap<string, Delivery>,
 ): Map<string, Delivery> {
-  const { adopted } = foldAdoption(turns);
+  const { adopted, echoed } = foldAdoption(turns);
+  const isProven = (turn: string) => adopted.has(turn) || echoed.has(turn);
   return new Map(
     turns.map((turn) => [
       turn.turn,
-      adopted.has(turn.turn) ? Delivery.DELIVERED : (observed.get(turn.turn) ?? Delivery.UNDECIDED),
+      isProven(turn.turn) ? Delivery.DELIVERED : (observed.get(turn.turn) ?? Delivery.UNDECIDED),
     ]),
   );
 }

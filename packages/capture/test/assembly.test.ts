@@ -53,7 +53,7 @@ describe("assembly of random sessions", () => {
         expect(trained.length + excluded).toBe(trial.sampledTokens);
         for (const row of trial.sequences) checkRow(session, row);
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   });
 
