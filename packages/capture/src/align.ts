@@ -3,8 +3,9 @@
  * becomes of its tokens (C4, C6). Pure: reads the tree and changes nothing. The README of this package shows
  * the rules on a picture.
  *
- * R1  retry: the same body was asked before, and that call has ended; or the thread's last call was refused
- *     without a token and this one says the same, with other tools or system text.
+ * R1  retry: the same body was asked before, since the history was last compacted, and that call has ended; or
+ *     the thread's last call was refused without a token and this one says the same, with other tools or system
+ *     text.
  * R2  auxiliary: titles, compactions and other helpers; they stand on the thread of the agent they serve.
  * R3  root: the first turn of a thread, and the first after its history was compacted.
  * R4  extends: it repeats a turn's messages and reply, and is the first to go on from there.
@@ -75,15 +76,16 @@ export function align(tree: TurnTree, call: Call, options: AlignOptions): Alignm
   const sameBody = log.sameBody(call.digests);
   const continued = extension ?? changed;
   const thread = named ?? threadOfHistory(facts, continued, sameBody[0]);
-  const served = thread ?? log.threads.get(MAIN_THREAD);
+  // Who has a name and no call yet is not the main agent, and serves nobody.
+  const served = thread ?? (call.signals.namesAgents ? undefined : log.threads.get(MAIN_THREAD));
   const purpose = purposeOf({
     ...{ call, log, extension, continued },
-    thread: served,
-    firstTry: sameBody[0],
+    ...{ thread: served, firstTry: sameBody[0], deliveryOf: options.deliveryOf },
   });
   const placed = thread ? undefined : newThread(facts, purpose);
   const home = thread ?? log.threads.get(placed!.id);
-  const tried = firstTry(call, purpose, home, sameBody);
+  const tries = standing(sameBody, purpose, home);
+  const tried = firstTry(call, purpose, home, tries);
   const isFresh = purpose === "agent" && startsAfresh(call, home, extension);
   const kept = isFresh ? undefined : extension;
   const relation = tried ? TurnRelation.RETRY : relationOf(purpose, { home, log, kept, isFresh });
@@ -104,7 +106,7 @@ export function align(tree: TurnTree, call: Call, options: AlignOptions): Alignm
     flags: [
       ...extensionFlags(call, kept),
       ...(changed && purpose === "agent" ? (["tools-changed"] as const) : []),
-      ...(tried && sameBody.length === 0 ? (["degraded-resend"] as const) : []),
+      ...(tried && tries.length === 0 ? (["degraded-resend"] as const) : []),
       ...(!tried && home?.lastOfAgent && extendsLastText(call, home.lastOfAgent)
         ? (["last-user-text-extended"] as const)
         : []),
@@ -136,15 +138,32 @@ function searchFor(
   };
 }
 
+/**
+ * Of the calls with the same body, those a new one may try again: what was asked before a compaction has been
+ * compacted, and a summary was had before the agent went on. Two summaries in the same words start two
+ * histories with the same request.
+ */
+function standing(
+  sameBody: readonly KnownCall[],
+  purpose: CallPurpose,
+  home: Thread | undefined,
+): readonly KnownCall[] {
+  if (!home || sameBody.length === 0 || (purpose !== "agent" && purpose !== "compaction")) return sameBody;
+  const other = purpose === "agent" ? "compaction" : "agent";
+  const border = home.calls.findLastIndex((one) => one.purpose === other && one.state === "captured");
+  const since = new Set(home.calls.slice(border + 1));
+  return sameBody.filter((one) => since.has(one));
+}
+
 /** R1: the call this one tries again. */
 function firstTry(
   { digests }: Call,
   purpose: CallPurpose,
   home: Thread | undefined,
-  sameBody: readonly KnownCall[],
+  tries: readonly KnownCall[],
 ): KnownCall | undefined {
   // Two that are both being answered are two samples (C6).
-  if (sameBody.length > 0) return sameBody.some(({ state }) => state !== "open") ? sameBody[0] : undefined;
+  if (tries.length > 0) return tries.some(({ state }) => state !== "open") ? tries[0] : undefined;
   const last = home?.calls.findLast((one) => one.purpose === purpose);
   return last?.state === "failed" && last.spoken === keyOf(digests.spoken) ? last : undefined;
 }

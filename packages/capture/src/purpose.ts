@@ -6,14 +6,15 @@
  * P1  A retry is for what its first try was for, and who goes on from a helper's reply is that helper.
  * P2  Who offers tools is an agent, but for a call after one whose visible reply is gone, or which was refused
  *     as too long: when it ends where that one ended (or, refused, an earlier one), with one more text of the
- *     user, or carries the mark of compactions, it compacts. Only where the harness is known to keep every visible reply.
+ *     user, or carries the mark of compactions, it compacts. Only where the harness is known to keep every
+ *     visible reply; of a reply that was cut it keeps what it saw of it, so behind that the mark alone counts.
  * P3  Who offers none in a session of agents with tools: an agent where it goes on from an agent's reply, or is
  *     the first call of an agent that the harness names; repeating an agent's history it compacts; before its
  *     agent's first turn, or while that is being answered, or for another model, it is a title; the rest is
  *     told by what the harness is known to do.
  * P4  In a session where nobody offers tools they are in the text, and every conversation is an agent's.
  */
-import { TurnRelation } from "@mortise/contracts";
+import { Delivery, TurnRelation } from "@mortise/contracts";
 import { type Call, type CallPurpose, extendsLastText, hasVisibleReply, type KnownCall } from "./call.js";
 import type { CallLog, Thread } from "./call-log.js";
 import { digestTools, equalBytes, keyOf } from "./digests.js";
@@ -37,6 +38,8 @@ export interface PurposeFacts {
   readonly extension: Extension | undefined;
   /** Like `extension`, had the tools not changed. */
   readonly continued: Extension | undefined;
+  /** How far a turn's reply was delivered. */
+  readonly deliveryOf: (turn: string) => Delivery;
 }
 
 export function purposeOf(facts: PurposeFacts): CallPurpose {
@@ -52,14 +55,16 @@ export function purposeOf(facts: PurposeFacts): CallPurpose {
 }
 
 /** P2 */
-function compactsWithTools({ call, thread, continued }: PurposeFacts): boolean {
+function compactsWithTools({ call, thread, continued, deliveryOf }: PurposeFacts): boolean {
   const { harness, mayCompact } = call.signals;
   const last = thread?.calls.findLast(({ purpose }) => purpose === "agent");
   if (!last || !KEEPS_VISIBLE_REPLIES.has(harness) || continued?.turn.turn === last.id) return false;
   const isGone = last.turn ? hasVisibleReply(last.turn) : last.isOverflow;
+  if (!isGone || mayCompact) return isGone;
+  if (last.turn && deliveryOf(last.turn.turn) === Delivery.ABANDONED) return false;
   // What was refused as too long is cut back until it may fit: the history may end where an earlier call ended.
   const ends = last.isOverflow ? thread!.calls.filter(({ purpose }) => purpose === "agent") : [last];
-  return isGone && (mayCompact || ends.some((end) => endsAsExtensionOf(call, end)));
+  return ends.some((end) => endsAsExtensionOf(call, end));
 }
 
 /** Whether the request ends where the other did, with more of the user's text behind that or in it. */

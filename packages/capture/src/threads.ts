@@ -60,8 +60,9 @@ export function newThread(facts: ThreadFacts, purpose: CallPurpose): PlacedThrea
   const { call, log } = facts;
   const { agent, session, namesAgents } = call.signals;
   if (agent !== undefined) return { id: agent, origin: "sub-agent", spawnedBy: undefined };
-  if (purpose !== "agent" || !log.threads.has(MAIN_THREAD)) return main(MAIN_THREAD);
+  if (!log.threads.has(MAIN_THREAD)) return main(MAIN_THREAD);
   if (namesAgents) return main(session ?? MAIN_THREAD);
+  if (purpose !== "agent") return main(MAIN_THREAD);
   const unnamed = session ?? `agent-${log.threads.size}`;
   const prompted = promptedBy(call, agentCalls(log), log);
   if (prompted) return { id: unnamed, origin: "sub-agent", spawnedBy: prompted };

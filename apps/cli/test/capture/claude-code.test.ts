@@ -136,6 +136,24 @@ test("a reply without anything to see is dropped: the next call branches from th
   expect(recording.tree()).toEqual(["root", "extends 1", "branch 1", "extends 3"]);
 });
 
+test("a call after a reply that was cut before anything of it could be seen is no compaction", () => {
+  const recording = new ScriptedRecording();
+  const before = [...PROMPT, used("a"), results(["a"])];
+  recording.call(ask(PROMPT), calls({ id: "a" }));
+  recording.cut(ask(before), { thinking: "hm", text: "never delivered", cut: "thinking" });
+  recording.call(ask([...PROMPT, used("a"), results(["a"], "Nothing could be seen.")]));
+  expect(recording.tree()).toEqual(["root", "extends 1", "branch 1"]);
+});
+
+test("a sub-agent that was given its parent's history and a task compacts nothing", () => {
+  const recording = new ScriptedRecording();
+  const before = [...PROMPT, used("a"), results(["a"])];
+  recording.call(ask(PROMPT), calls({ id: "a" }));
+  recording.call(ask(before), calls(agentCall("b", "Look into the parser.")));
+  recording.call(ask([...PROMPT, used("a"), results(["a"], "Look into the parser.")], { agent: "A" }));
+  expect(recording.tree()).toEqual(["root", "extends 1", "root 2 @A"]);
+});
+
 test("a request refused as malformed is sent again with other tools: the same try, degraded", () => {
   const recording = new ScriptedRecording();
   const refused: Step = { err: { status: 400, json: { error: { message: "bad thing" } } } };

@@ -52,7 +52,37 @@ test("a second run of OpenCode in one trial is a main thread of its own", () => 
   const recording = new ScriptedRecording();
   recording.call(opencode.ask(OC));
   recording.call(opencode.ask(OC, { session: "ses_other" }));
-  expect(recording.tree()).toEqual(["root", "root @ses_other"]);
+  recording.call(opencode.title("Fix the failing test.", { session: "ses_third" }));
+  recording.call(opencode.ask(OC, { session: "ses_third" }));
+  expect(recording.tree()).toEqual([
+    "root",
+    "root @ses_other",
+    "auxiliary @ses_third excluded",
+    "root @ses_third",
+  ]);
+});
+
+test("two compactions that end in the same summary start two histories", () => {
+  const recording = new ScriptedRecording();
+  const summary = (history: string) =>
+    opencode.ask([chat.system("Summaries."), chat.user(history)], { tools: [] });
+  const restart = opencode.ask([OC[0], chat.user("So far?"), chat.text("ok"), chat.user("Go on.")]);
+  recording.call(opencode.ask(OC), calls({ id: "a" }));
+  recording.call(summary("a"));
+  recording.call(restart, calls({ id: "b" }));
+  recording.call(summary("b"));
+  recording.call(restart, { err: { status: 503 } });
+  recording.call(restart, calls({ id: "c" }));
+  recording.call(summary("b"));
+  expect(recording.tree()).toEqual([
+    "root",
+    "auxiliary context-only",
+    "root",
+    "auxiliary context-only",
+    "root",
+    "retry 5",
+    "auxiliary context-only",
+  ]);
 });
 
 const CONTEXT = [codex.message("developer", "You are Codex."), codex.message("user", "environment")];
