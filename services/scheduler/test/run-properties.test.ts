@@ -12,10 +12,11 @@ function run(options: WorldOptions): SimulatedWorld {
   const { plan } = world;
   world.check = () => {
     if (!world.state.isLive) return; // replaying: a crash may have lost that a slot was given back
-    const { inSandbox, running } = occupancy(world.state.trials.values());
+    const { inSandbox, running, unverified } = occupancy(world.state.trials.values());
     // Checked thousands of times a run: an assertion library here would take most of the time.
     if (running > plan.slots) throw new Error(`${running} agents in ${plan.slots} slots`);
     if (inSandbox > plan.slots + plan.warm) throw new Error(`${inSandbox} trials in sandboxes`);
+    if (unverified > 3 * plan.slots + plan.warm) throw new Error(`${unverified} trials without a verdict`);
     const bound = Math.max(0, (world.version + 1 + plan.maxStaleness) * plan.groupsPerStep);
     const { started } = world.state.admission;
     if (!plan.refillDropped && started > bound) throw new Error(`${started} groups started, ${bound} may be`);

@@ -4,7 +4,9 @@ import { describe, expect, it } from "vitest";
 import type { Effect } from "../src/run/effects.js";
 import type { RunMessage, TrialFact } from "../src/run/messages.js";
 import { runReducer } from "../src/run/reducer.js";
+import { launchRoom } from "../src/run/slots.js";
 import { initialRunState, type RunState } from "../src/run/state.js";
+import type { Trial } from "../src/trial/trial.js";
 import { closedCount, SimulatedWorld, testPlan } from "./simulated-world.js";
 
 /** Feeds messages to a fresh run; returns its state and everything it asked. */
@@ -25,6 +27,16 @@ function feed(...messages: RunMessage[]): { state: RunState; effects: Effect[]; 
 
 const opened = (effects: readonly Effect[]) => effects.filter(({ kind }) => kind === "open").length;
 const about = (trial: string, fact: TrialFact): RunMessage => ({ kind: "trial", trial, fact });
+
+describe("launching", () => {
+  it("waits while two trials a slot wait for their verdict, and goes on with the next verdict", () => {
+    const limits = { slots: 2, warm: 1 };
+    const at = (stage: Trial["stage"]) => ({ stage }) as Trial;
+    const waiting = [at("verifying"), at("verifying"), at("sealing")];
+    expect(launchRoom([...waiting, at("running")], limits)).toBe(2);
+    expect(launchRoom([...waiting, at("verifying")], limits)).toBe(0);
+  });
+});
 
 describe("an evaluation", () => {
   it("waits for an engine to acknowledge the version, but not for ever", () => {

@@ -13,7 +13,7 @@ import type { RunMessage } from "./messages.js";
 import { advancePhases, isTraining } from "./phases.js";
 import type { RunPlan } from "./plan.js";
 import { resumeTrials } from "./resume.js";
-import { occupancy, slotTakers } from "./slots.js";
+import { launchRoom, occupancy, slotTakers } from "./slots.js";
 import { RunDraft, type RunState } from "./state.js";
 
 export type RunReducer = (state: RunState, message: RunMessage) => Step<RunState, Effect>;
@@ -82,8 +82,8 @@ function proceed(draft: RunDraft, plan: RunPlan): void {
 function launchQueued(draft: RunDraft, plan: RunPlan): void {
   const { queue, trials, version } = draft.state;
   if (queue.length === 0) return;
-  const room = plan.slots + plan.warm - occupancy(trials.values()).inSandbox; // S2
-  if (room <= 0) return;
+  const room = launchRoom(trials.values(), plan);
+  if (room === 0) return;
   draft.set({ queue: queue.slice(room) });
   for (const id of queue.slice(0, room)) {
     const trial = trials.get(id);
