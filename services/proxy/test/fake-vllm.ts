@@ -12,6 +12,8 @@ export interface FakeOptions {
   readonly givesTokenIds?: boolean;
   readonly logProbabilities?: "processed" | "raw" | "none";
   readonly hasRouting?: boolean;
+  /** What it says of its one tensor. */
+  readonly checksum?: string;
 }
 
 /** The pieces of one streamed answer; a piece may wait, break off, or be anything the test wants. */
@@ -45,7 +47,7 @@ const LOGITS = [0, -0.5, -1.5, -2, -4];
 export class FakeVllm {
   readonly asked: Asked[] = [];
   readonly controls: string[] = [];
-  checksum = "0";
+  checksum: string;
   label = "default";
   /** Set to make a reload change nothing. */
   keepsWeights = false;
@@ -62,8 +64,10 @@ export class FakeVllm {
       givesTokenIds: true,
       logProbabilities: "processed",
       hasRouting: false,
+      checksum: "0",
       ...options,
     };
+    this.checksum = this.options.checksum;
     this.server = createServer((request, response) => void this.serve(request, response));
   }
 

@@ -2,6 +2,7 @@
  * The vLLM engine against a fake server: what is asked, what is taken from the answer, and everything that is
  * refused. That a real vLLM answers like this is shown by test/parity, not here.
  */
+import { createHash } from "node:crypto";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -303,11 +304,19 @@ describe("weights", () => {
     expect(engine.status().loaded).toEqual({ version: 0, sha256: SHA });
   });
 
+  test("a server that holds tensors without contents cannot prove a change, and is given none", async () => {
+    const ofNothing = createHash("sha256").digest("hex");
+    await open({ checksum: ofNothing }, shared());
+    expect(engine.capabilities.weightUpdates).toBe(false);
+    await expect(engine.loadWeights(version(1))).rejects.toThrow(/version 1 cannot be loaded/);
+  });
+
   test("new weights are shared, read while turns are frozen, labelled, and proven to have changed", async () => {
     await open({}, shared());
     await engine.loadWeights(version(1));
     const label = `r1.1.${"1".repeat(16)}`;
     expect(fake.controls).toEqual([
+      "weight_checker",
       "weight_checker",
       "pause?mode=keep&clear_cache=false",
       "update_weight_version",
@@ -355,7 +364,7 @@ describe("weights", () => {
     await open({}, shared());
     fake.label = `r1.4.${"4".repeat(16)}`;
     await engine.loadWeights(version(4));
-    expect(fake.controls).toEqual([]);
+    expect(fake.controls).toEqual(["weight_checker"]);
   });
 
   test("a swap that fails lets turns go on but samples nothing more under a name it cannot keep", async () => {

@@ -27,6 +27,7 @@ import { VllmServer } from "./server.js";
 import { TurnInTheMaking } from "./turn.js";
 import {
   cannotUpdate,
+  canProveChanges,
   currentLabel,
   isCheckpoint,
   labelOf,
@@ -70,12 +71,11 @@ export class VllmEngine implements Engine {
   private active = 0;
   private sampledTokens = 0;
 
-  private constructor(options: VllmOptions, server: VllmServer, probed: Probed) {
+  private constructor(options: VllmOptions, server: VllmServer, probed: Probed, weightUpdates: boolean) {
     this.options = options;
     this.server = server;
     this.probed = probed;
     this.id = options.id;
-    const weightUpdates = probed.hasControl && options.settings.weightsDirectory !== undefined;
     this.capabilities = { ...probed.capabilities, weightUpdates };
   }
 
@@ -93,7 +93,9 @@ export class VllmEngine implements Engine {
         route: wire.path,
         label: label ?? null,
       });
-      return new VllmEngine(options, server, probed);
+      const isShared = probed.hasControl && options.settings.weightsDirectory !== undefined;
+      const weightUpdates = isShared && (await canProveChanges(server));
+      return new VllmEngine(options, server, probed, weightUpdates);
     } catch (error) {
       server.close();
       throw error;

