@@ -15,6 +15,9 @@ import { expect, test } from "vitest";
 import { type Alignment, assembleTrial, foldLedger, TurnTree } from "../src/index.js";
 import { moves, SimulatedSession } from "./simulated-session.js";
 
+/** Rebuilds a tree at every call of a hundred sessions: slow where the machine is busy. */
+const PATIENCE_MS = 180_000;
+
 /** An alignment without the records it points to. */
 function conclusion({ parent, ...rest }: Alignment) {
   return { ...rest, parent: parent?.turn };
@@ -33,7 +36,7 @@ test("a tree that is rebuilt from the journal aligns every call as the one that 
       for (const move of list) session.play(move);
     }),
   );
-});
+}, PATIENCE_MS);
 
 test("parents are of the same agent, earlier, and extended first by one turn alone", () => {
   fc.assert(
