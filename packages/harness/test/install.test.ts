@@ -43,7 +43,7 @@ test("a runtime in the cache is used as it is, and gets the adapter's programs a
   expect((await readdir(place)).sort()).toEqual(["probe.js", "run.py"]);
 });
 
-test("an installation that fails leaves nothing behind", async () => {
+test("an installation that fails leaves nothing behind", { timeout: 300_000 }, async () => {
   const cacheDirectory = join(directory, "cache");
   const npm: HarnessAdapter = {
     ...base,

@@ -9,7 +9,7 @@ import { runConformance } from "../../src/conformance/conformance.js";
 const CASES = ["several-tools", "overflow", "overloaded", "cut-behind-call"];
 
 test("mini passes, and every token it made the engine sample is accounted for", {
-  timeout: 300_000,
+  timeout: 900_000,
 }, async () => {
   const report = await runConformance({
     adapter: harnessNamed("mini"),
