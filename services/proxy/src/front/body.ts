@@ -56,9 +56,13 @@ function readBytes(request: IncomingMessage, limitBytes: number): Promise<Buffer
       reject(error);
     };
     request.on("data", onData);
-    request.once("end", () => resolve(Buffer.concat(chunks)));
-    request.once("close", () => fail(clientLeft()));
-    request.once("error", () => fail(clientLeft()));
+    const onGone = () => fail(clientLeft());
+    request.once("end", () => {
+      request.off("close", onGone);
+      resolve(Buffer.concat(chunks));
+    });
+    request.once("close", onGone);
+    request.once("error", onGone);
   });
 }
 

@@ -52,6 +52,8 @@ export class SessionTokens {
   /** The terms of a token we issued; undefined for anything else, without saying why. */
   verify(token: string): SessionTerms | undefined {
     const bytes = Buffer.from(token, "base64url");
+    // Decoding passes over characters that are none of its own: only the token as it was issued is one.
+    if (bytes.toString("base64url") !== token) return undefined;
     if (bytes.length <= NONCE_BYTES + TAG_BYTES) return undefined;
     const decipher = createDecipheriv(CIPHER, this.encryptionKey, bytes.subarray(0, NONCE_BYTES), {
       authTagLength: TAG_BYTES,
