@@ -3,7 +3,7 @@
  * message keeps (C4). Ids of calls decide; names, arguments and reasoning may be respelled. Without calls the
  * text decides. Compares one message with one turn; the history before it is the turn tree's.
  */
-import type { Turn } from "@mortise/contracts";
+import type { SampledToolCall, Turn } from "@mortise/contracts";
 import { comparedId, type DigestedMessage, equalBytes, isNoText } from "./digests.js";
 
 export interface AdoptedReply {
@@ -26,9 +26,14 @@ export function sampledCount(turn: Turn): number {
 
 function adoptedCalls(turn: Turn, ids: readonly string[]): AdoptedReply | undefined {
   const { toolCalls } = turn;
-  if (!ids.every((id, at) => id === comparedId(toolCalls[at]?.id ?? ""))) return undefined;
+  if (!ids.every((id, at) => isEchoOf(id, toolCalls[at]))) return undefined;
   if (ids.length === toolCalls.length) return { isPartial: false, tokens: sampledCount(turn) };
   return { isPartial: true, tokens: toolCalls[ids.length - 1]!.tokenEnd };
+}
+
+/** A call that was given no id gets one from the harness; then its place among the calls tells it. */
+function isEchoOf(id: string, call: SampledToolCall | undefined): boolean {
+  return call !== undefined && (call.id === "" || id === comparedId(call.id));
 }
 
 function adoptedText(turn: Turn, { textDigest }: DigestedMessage): AdoptedReply | undefined {

@@ -23,20 +23,24 @@ function conclusion({ parent, ...rest }: Alignment) {
   return { ...rest, parent: parent?.turn };
 }
 
-test("a tree that is rebuilt from the journal aligns every call as the one that saw them all", () => {
-  fc.assert(
-    fc.property(moves, (list) => {
-      const session = new SimulatedSession();
-      session.onCall = (call, at) => {
-        const rebuilt = new TurnTree();
-        for (const { turn } of session.played)
-          rebuilt.add(fromBinary(TurnSchema, toBinary(TurnSchema, turn)));
-        expect(conclusion(session.align(rebuilt, call))).toEqual(conclusion(at));
-      };
-      for (const move of list) session.play(move);
-    }),
-  );
-}, PATIENCE_MS);
+test(
+  "a tree that is rebuilt from the journal aligns every call as the one that saw them all",
+  () => {
+    fc.assert(
+      fc.property(moves, (list) => {
+        const session = new SimulatedSession();
+        session.onCall = (call, at) => {
+          const rebuilt = new TurnTree();
+          for (const { turn } of session.played)
+            rebuilt.add(fromBinary(TurnSchema, toBinary(TurnSchema, turn)));
+          expect(conclusion(session.align(rebuilt, call))).toEqual(conclusion(at));
+        };
+        for (const move of list) session.play(move);
+      }),
+    );
+  },
+  PATIENCE_MS,
+);
 
 test("parents are of the same agent, earlier, and extended first by one turn alone", () => {
   fc.assert(

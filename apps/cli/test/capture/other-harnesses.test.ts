@@ -175,6 +175,23 @@ test("pi sends back the first part of an id with a bar", () => {
 
 const OPENING_CHAT = [chat.system("You are an agent."), chat.user("Fix the failing test.")];
 
+test("a call that was given no id comes back under the harness's own", () => {
+  const recording = new ScriptedRecording();
+  recording.call(opencode.ask(OC), calls({ id: "a" }, { id: "" }));
+  recording.call(
+    opencode.ask([...OC, chat.used("a", "minted"), chat.result("a"), chat.result("minted")]),
+    calls({ id: "" }),
+  );
+  recording.call(
+    opencode.ask([
+      ...[...OC, chat.used("a", "minted"), chat.result("a"), chat.result("minted")],
+      ...[chat.used("another"), chat.result("another")],
+    ]),
+  );
+  recording.call(opencode.ask([...OC, chat.used("b", "minted"), chat.result("b"), chat.result("minted")]));
+  expect(recording.tree()).toEqual(["root", "extends 1", "extends 2", "branch"]);
+});
+
 test("a malformed reply that a harness leaves out is a rejected leaf beside the next one", () => {
   const recording = new ScriptedRecording();
   const after = [...OPENING_CHAT, chat.used("a"), chat.result("a")];
