@@ -3,7 +3,7 @@
  * Sampled turns wait in a bounded spool; beyond it calls are told to come again; nothing is lost or doubled.
  */
 import { ManualClock } from "@mortise/kernel";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type Answer, call, joinStream, until } from "./http-client.js";
 import { openSession, ProxyFixture, type Replica, RUN } from "./proxy-fixture.js";
 import { ScriptedEngine } from "./scripted-engine.js";
@@ -12,6 +12,9 @@ const SPOOL_TURNS = 3;
 const EDIT = { type: "function", function: { name: "edit", parameters: { type: "object", properties: {} } } };
 const CALL = "<tool_call>edit</tool_call>";
 const user = { role: "user", content: "fix" };
+
+// Servers that stop and start take their share of a busy machine.
+vi.setConfig({ testTimeout: 180_000 });
 
 let fixture: ProxyFixture;
 let replica: Replica;

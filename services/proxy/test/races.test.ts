@@ -3,12 +3,15 @@
  * to come again, and what both recorded is one tree that every replica reads alike.
  */
 import { TurnTree } from "@mortise/capture";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { call } from "./http-client.js";
 import { openSession, ProxyFixture, type Replica, RUN } from "./proxy-fixture.js";
 import { ScriptedEngine } from "./scripted-engine.js";
 
 const ROUNDS = 6;
+
+// Every round is sampled, refused and asked again, which takes their share of a busy machine.
+vi.setConfig({ testTimeout: 180_000 });
 
 let fixture: ProxyFixture;
 const replicas: Replica[] = [];
