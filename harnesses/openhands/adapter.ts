@@ -62,7 +62,8 @@ export const openhands: HarnessAdapter = {
     streams: true,
     parallelCalls: true,
     subAgent: lacks("its three default tools start no agent"),
-    compaction: { window: (firstPromptTokens) => firstPromptTokens + 20_000 },
+    // Its condenser counts with a tokenizer of its own, whose tokens are several times longer than a script's.
+    compaction: { window: (firstPromptTokens) => Math.round(firstPromptTokens * 0.8) },
     overflow: "compacts",
     truncatedText: "ends",
     truncatedCall: "continues",
