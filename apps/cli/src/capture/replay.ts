@@ -16,11 +16,20 @@ import {
   digestRequest,
   digestText,
   equalBytes,
+  MAIN_THREAD,
   packIds,
   readSignals,
   TurnTree,
 } from "@mortise/capture";
-import { Delivery, FinishReason, MortiseError, type Turn, TurnSchema } from "@mortise/contracts";
+import {
+  Delivery,
+  FinishReason,
+  MortiseError,
+  type Turn,
+  TurnRelation,
+  TurnRole,
+  TurnSchema,
+} from "@mortise/contracts";
 import { chatDialect, type ModelRequest, messagesDialect, responsesDialect } from "@mortise/dialects";
 import { isOverflow, type RecordedReply, recordedReply } from "./recorded-reply.js";
 import { isRecord, type Json, type RecordedEvent, readRecording, unreadable } from "./recording.js";
@@ -30,7 +39,7 @@ type Id = RecordedEvent["id"];
 /** Where one recorded call belongs. */
 export interface ReplayedCall {
   readonly id: Id;
-  readonly alignment: Alignment;
+  readonly alignment: Pick<Alignment, "thread" | "relation" | "role" | "roleReason" | "flags">;
   /** The turn extended, the first try, or the call that started a sub-agent. */
   readonly parent: Id | undefined;
 }
@@ -48,6 +57,7 @@ const READERS = [
   { path: "/chat/completions", read: chatDialect.read },
   { path: "/responses", read: responsesDialect.read },
 ] as const;
+type Reader = (typeof READERS)[number];
 
 /** @throws MortiseError MORTISE_OPERATOR_RECORDING naming file and line */
 export function replay(file: string): ReplayedCall[] {
@@ -107,7 +117,8 @@ class Replay {
   private request(id: Id, fields: Json): void {
     const reader = readerOf(fields);
     if (!reader) return;
-    const request = reader.read(fields.body);
+    const request = this.read(reader, id, fields.body);
+    if (!request) return;
     const call = callOf(request, fields.headers);
     this.settleExtended(call);
     const alignment = align(this.tree, call, {
@@ -121,6 +132,24 @@ class Replay {
     this.open.set(name, { call, request, alignment, step: undefined });
     const parent = alignment.retryOf ?? alignment.follows ?? alignment.spawnedBy;
     this.calls.push({ id, alignment, parent: parent === undefined ? undefined : this.ids.get(parent) });
+  }
+
+  /** The proxy answers a body it cannot read with 400 and captures nothing: the call has a line and no turn. */
+  private read(reader: Reader, id: Id, body: unknown): ModelRequest | undefined {
+    try {
+      return reader.read(body);
+    } catch (error) {
+      if (!(error instanceof MortiseError) || error.code !== "MORTISE_PROVIDER_BAD_REQUEST") throw error;
+      const alignment = {
+        thread: MAIN_THREAD,
+        relation: TurnRelation.AUXILIARY,
+        role: TurnRole.EXCLUDED,
+        roleReason: `refused: ${error.message}`,
+        flags: [],
+      };
+      this.calls.push({ id, alignment, parent: undefined });
+      return undefined;
+    }
   }
 
   /** A request may go on from a reply whose end the recording has later: the harness had seen enough of it. */

@@ -96,15 +96,25 @@ test.each<[string, unknown, string]>([
   ["is not an object", "[]", "the line is not a JSON object"],
   ["has no ev", { id: 1 }, "ev is not a string"],
   ["has no id", { ev: "req" }, "id is neither a string nor a number"],
-  [
-    "holds a request nobody can read",
-    { id: 1, ev: "req", method: "POST", url: "/v1/messages", headers: {}, body: { messages: [] } },
-    "messages is empty",
-  ],
 ])("a line that %s is refused by file and line", (_, line, what) => {
   const file = written({ ev: "note", id: 1 }, line);
   expect(() => replay(file)).toThrow(`${file}:2: `);
   expect(() => replay(file)).toThrow(what);
+});
+
+test("a body the proxy would refuse costs its own line only", () => {
+  const call = { id: 1, ev: "req", method: "POST", url: "/v1/messages", headers: {}, body: { messages: [] } };
+  const body = { messages: [{ role: "user", content: "x" }] };
+  const file = written(call, { id: 1, ev: "res", status: 400 }, { ...call, id: 2, body });
+  expect(replayLines(file, true).map((line) => JSON.parse(line))).toMatchObject([
+    {
+      id: 1,
+      relation: "auxiliary",
+      role: "excluded",
+      reason: expect.stringMatching(/^refused: .*messages is empty\.$/),
+    },
+    { id: 2, thread: "main", relation: "root", role: "train" },
+  ]);
 });
 
 test("a file that is not there is named", () => {
