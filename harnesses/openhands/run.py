@@ -33,7 +33,7 @@ def main() -> int:
         usage_id="agent",
     )
     condenser = LLMSummarizingCondenser(
-        llm=llm.model_copy(update={"usage_id": "condenser", "stream": False}),
+        llm=llm.model_copy(update={"usage_id": "condenser"}),
         max_tokens=int(context_tokens * CONDENSE_AT_SHARE),
         keep_first=2,
     )
