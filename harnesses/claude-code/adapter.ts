@@ -69,7 +69,7 @@ export const claudeCode: HarnessAdapter = {
     streams: true,
     parallelCalls: true,
     subAgent: "own-thread",
-    compaction: { window: (firstPromptTokens) => firstPromptTokens + 40_000 },
+    compaction: { window: (firstPromptTokens) => firstPromptTokens + 40_000, when: "within" },
     overflow: "compacts",
     truncatedText: "continues",
     truncatedCall: "continues",

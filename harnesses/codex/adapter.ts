@@ -64,7 +64,7 @@ export const codex: HarnessAdapter = {
     streams: true,
     parallelCalls: true,
     subAgent: "own-thread",
-    compaction: { window: (firstPromptTokens) => firstPromptTokens + 20_000 },
+    compaction: { window: (firstPromptTokens) => firstPromptTokens + 20_000, when: "within" },
     overflow: "ends",
     truncatedText: "ends",
     // A call cut off in its arguments is shown as one: it fails, and the agent goes on.

@@ -68,7 +68,7 @@ export const opencode: HarnessAdapter = {
     streams: true,
     parallelCalls: true,
     subAgent: "own-thread",
-    compaction: { window: (firstPromptTokens) => firstPromptTokens + 20_000 },
+    compaction: { window: (firstPromptTokens) => firstPromptTokens + 20_000, when: "within" },
     overflow: "compacts",
     truncatedText: "ends",
     truncatedCall: "continues",

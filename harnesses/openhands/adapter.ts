@@ -63,7 +63,7 @@ export const openhands: HarnessAdapter = {
     parallelCalls: true,
     subAgent: lacks("its three default tools start no agent"),
     // Its condenser counts with a tokenizer of its own, whose tokens are several times longer than a script's.
-    compaction: { window: (firstPromptTokens) => Math.round(firstPromptTokens * 0.8) },
+    compaction: { window: (firstPromptTokens) => Math.round(firstPromptTokens * 0.8), when: "within" },
     overflow: "compacts",
     truncatedText: "ends",
     truncatedCall: "continues",

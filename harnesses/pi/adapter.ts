@@ -70,7 +70,8 @@ export const pi: HarnessAdapter = {
     streams: true,
     parallelCalls: true,
     subAgent: lacks("four tools, none of which starts an agent"),
-    compaction: { window: (firstPromptTokens) => firstPromptTokens + 16_000 },
+    // A task is one run of its agent; it looks at its window when the run has ended.
+    compaction: { window: (firstPromptTokens) => firstPromptTokens + 16_000, when: "behind" },
     overflow: "compacts",
     truncatedText: "ends",
     truncatedCall: "continues",

@@ -157,6 +157,8 @@ export interface Behaviour {
 export interface CompactionTrigger {
   /** Window it is told, tokens, given the length of its first prompt. */
   window(firstPromptTokens: number): number;
+  /** `within`: between two turns of a task, which goes on; `behind`: only when the task has ended. */
+  readonly when: "within" | "behind";
 }
 
 export function lacks(reason: string): Lacks {

@@ -91,7 +91,13 @@ const compaction: ConformanceCase = {
   plan: { main: [bulk(1), bulk(2), bulk(3), bulk(4), bulk(5), bulk(6)] },
   told: ({ behaviour }, firstPromptTokens) =>
     isLacking(behaviour.compaction) ? WIDE : behaviour.compaction.window(firstPromptTokens),
-  claims: () => [completed, reached(1, 2, 3, 4, 5, 6), compacted, nothingBeside, streamed],
+  claims: ({ behaviour }) => [
+    completed,
+    reached(1, 2, 3, 4, 5, 6),
+    isLacking(behaviour.compaction) || behaviour.compaction.when === "within" ? compacted : summarised,
+    nothingBeside,
+    streamed,
+  ],
 };
 
 const overflow: ConformanceCase = {
@@ -201,10 +207,17 @@ function oneSideConversation(turns: number): Claim {
   };
 }
 
-/** A summary was asked for, is not trained, and the thread goes on from a new beginning. */
+/** A summary was asked for, and is not trained. */
+function summarised({ turns }: Observed): string | undefined {
+  const isAsked = turns.some((turn) => turn.role === TurnRole.CONTEXT_ONLY);
+  return isAsked ? undefined : "no compaction call was captured";
+}
+
+/** And the thread goes on from a new beginning. */
 function compacted(observed: Observed): string | undefined {
+  const missing = summarised(observed);
+  if (missing) return missing;
   const summaries = observed.turns.filter((turn) => turn.role === TurnRole.CONTEXT_ONLY);
-  if (summaries.length === 0) return "no compaction call was captured";
   const after = mainThread(observed).filter((turn) => turn.index > summaries[0]!.index);
   const restart = after[0] && relationOf(after[0]);
   if (restart === undefined) return "the main thread ends with the compaction";
