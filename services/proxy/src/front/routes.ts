@@ -11,9 +11,12 @@ const MODEL_ROUTES: readonly (readonly [path: string, dialect: Dialect])[] = [
   ["/messages", messagesDialect],
 ];
 
-/** What harnesses report about themselves, should one send it to the base URL: taken and dropped. */
+/**
+ * What harnesses report about themselves, should one send it to the base URL: taken and dropped. Paths are matched
+ * before anybody is authenticated, so nothing here may cost more than the path is long.
+ */
 const TELEMETRY =
-  /\/(event_logging(\/[\w/]+)?|telemetry|claude_code\/metrics|rgstr|v1\/(traces|metrics|logs))$/;
+  /\/(event_logging(\/[\w/]{1,64})?|telemetry|claude_code\/metrics|rgstr|v1\/(traces|metrics|logs))$/;
 
 /** The session token as a part of the base URL, for harnesses that send no key of ours. */
 const TOKEN_SEGMENT = /\/s\/([A-Za-z0-9_-]+)(?=\/|$)/;
@@ -44,10 +47,16 @@ export interface RequestLine {
 }
 
 export function target({ method, url, headers }: RequestLine): Target {
-  const path = (url.split("?", 1)[0] ?? "").replace(/\/+$/, "");
+  const path = withoutTrailingSlashes(url.split("?", 1)[0] ?? "");
   const token = TOKEN_SEGMENT.exec(path)?.[1];
   const dialect = dialectOf(path, headers);
   return { route: routeOf(method, path, headers.upgrade), dialect, token };
+}
+
+function withoutTrailingSlashes(path: string): string {
+  let end = path.length;
+  while (path[end - 1] === "/") end--;
+  return path.slice(0, end);
 }
 
 function routeOf(method: string, path: string, upgrade: string | undefined): Route {
