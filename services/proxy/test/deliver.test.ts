@@ -6,7 +6,7 @@ import { Delivery, FinishReason, MortiseError } from "@mortise/contracts";
 import { chatDialect } from "@mortise/dialects";
 import { ManualClock } from "@mortise/kernel";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { deliverStream } from "../src/front/deliver.js";
+import { deliverStream, deliverWhole } from "../src/front/deliver.js";
 import { Reply } from "../src/session/reply.js";
 import { call, events, joinStream, until } from "./http-client.js";
 
@@ -26,12 +26,13 @@ let address: string;
 beforeEach(async () => {
   clock = new ManualClock();
   reply = new Reply("t", 1);
-  server = createServer((_request, response) => {
+  server = createServer(({ url }, response) => {
     const request = chatDialect.read({ messages: [{ role: "user", content: "x" }] });
     const writer = chatDialect.writer({ turn: "t", model: "m", createdMs: 0 }, request);
     const connection = reply.connect();
     const rest = { dialect: chatDialect, requestId: "req_1", tokens: () => undefined };
-    void deliverStream({ response, connection, writer, ...rest }, clock);
+    const deliver = url === "/whole" ? deliverWhole : deliverStream;
+    void deliver({ response, connection, writer, ...rest }, clock);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -65,6 +66,20 @@ test("a client that takes nothing is cut, and its reply can be asked for again",
   for (let k = 0; k < 64; k++) reply.say([{ kind: "text", text }]);
   await until(() => reply.bytesDelivered > 64 * 1024 * 1024);
   reply.end(END);
+  expect(reply.delivery).toBe(Delivery.UNDECIDED);
+  clock.advance(120_000);
+  await until(() => reply.isOrphaned);
+  socket.destroy();
+});
+
+test("a client that does not take a whole reply is cut too", async () => {
+  const { port } = server.address() as AddressInfo;
+  const socket = connect(port, "127.0.0.1");
+  socket.pause();
+  socket.write("GET /whole HTTP/1.1\r\nhost: x\r\n\r\n");
+  reply.say([{ kind: "text", text: "x".repeat(64 * 1024 * 1024) }]);
+  reply.end(END);
+  await until(() => reply.bytesDelivered > 64 * 1024 * 1024);
   expect(reply.delivery).toBe(Delivery.UNDECIDED);
   clock.advance(120_000);
   await until(() => reply.isOrphaned);

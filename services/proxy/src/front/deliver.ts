@@ -52,7 +52,7 @@ export async function deliverWhole(delivery: Deliverable, clock: Clock): Promise
     const size = Buffer.byteLength(body);
     response.writeHead(200, { "content-type": "application/json", "content-length": size });
     reply.bytesDelivered += size;
-    response.end(body);
+    endWith(body, response, clock);
   } catch (error) {
     // A reply that failed was not delivered, even when the error was.
     connection.lost();
@@ -61,9 +61,17 @@ export async function deliverWhole(delivery: Deliverable, clock: Clock): Promise
       requestId,
     );
     response.writeHead(status, { ...headers, "content-type": "application/json" });
-    response.end(body);
+    endWith(body, response, clock);
   }
   return settled;
+}
+
+/** The last bytes go out; a client that does not take them in time is gone. */
+function endWith(last: string, response: ServerResponse, clock: Clock): void {
+  if (response.destroyed) return;
+  const cancel = clock.after(STALL_MS, () => response.destroy());
+  response.once("close", cancel);
+  response.end(last);
 }
 
 /** F2 */
@@ -144,10 +152,8 @@ class Pump {
 
   private finish(last: string): void {
     const { response } = this.delivery;
-    if (response.destroyed) return;
     this.cancelTimer();
-    this.cancelTimer = this.clock.after(STALL_MS, () => response.destroy());
-    response.end(last);
+    endWith(last, response, this.clock);
   }
 
   private write(text: string): void {
