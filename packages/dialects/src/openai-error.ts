@@ -57,7 +57,9 @@ export function errorObject(error: MortiseError, shapes: ErrorShapes) {
 
 /** What a sandbox may read: its own mistakes by name, of our side nothing but that it may try again. */
 export function clientMessage(error: MortiseError, shapes: ErrorShapes): string {
-  if (!shapes[error.code]) return "The model is temporarily unavailable. Try again.";
+  // In a stream there is no status: pi tries again only where the words say so.
+  if (!shapes[error.code])
+    return "Service unavailable: the model is overloaded or away for a moment. Try again.";
   return error.code === "MORTISE_PROVIDER_CONTEXT_LENGTH" ? overflowMessage(error) : error.message;
 }
 

@@ -50,7 +50,7 @@ test("[83] a reply that was cut ends with length", async () => {
 test("[90] a stream that fails is an error, never a reply", async () => {
   server.play({ fault: [text("a")] });
   await expect(client.chat.completions.stream(ASK).finalChatCompletion()).rejects.toThrow(
-    "temporarily unavailable",
+    "Service unavailable",
   );
 });
 

@@ -303,7 +303,10 @@ describe("[55] a fault in mid-stream", () => {
     const events = eventsOf(said);
     expect(events.at(-1)).toEqual({
       type: "error",
-      error: { type: "overloaded_error", message: "The model is temporarily unavailable. Try again." },
+      error: {
+        type: "overloaded_error",
+        message: "Service unavailable: the model is overloaded or away for a moment. Try again.",
+      },
     });
     expect(said).not.toContain("message_stop");
   });

@@ -31,7 +31,7 @@ const SHAPES: Partial<Record<ErrorCode, Shape>> = {
 
 /** Said of everything that is not the request's fault: a sandbox learns nothing of our side. */
 const WORDS: Record<string, string> = {
-  overloaded_error: "The model is temporarily unavailable. Try again.",
+  overloaded_error: "Service unavailable: the model is overloaded or away for a moment. Try again.",
   api_error: "The model failed to answer. Try again.",
   rate_limit_error: "Too many requests at once. Try again later.",
 };
