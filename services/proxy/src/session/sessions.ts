@@ -14,8 +14,10 @@ import { Session, type SessionEvents, sessionEnded } from "./session.js";
 import type { Spool } from "./spool.js";
 import type { SessionTerms } from "./token.js";
 
-/** Seals kept in memory, so that a dead token is refused without reading the stream. */
-const MAX_SEALS = 4096;
+/** Sealed sessions known by name, so that a dead token is refused without reading the stream. */
+const MAX_SEALED = 4096;
+/** Seals kept whole, for a scheduler that asks again at once; each lists all turns of its session. */
+const MAX_SEALS = 32;
 /** A seal competes with turns of a session that another replica still serves; each attempt reads again. */
 const MAX_SEAL_ATTEMPTS = 5;
 
@@ -31,6 +33,7 @@ export interface SessionsOptions {
 export class Sessions {
   private readonly options: SessionsOptions;
   private readonly live = new Map<string, Promise<Session>>();
+  private readonly sealed = new Set<string>();
   private readonly seals = new Map<string, Seal>();
 
   constructor(options: SessionsOptions) {
@@ -49,7 +52,7 @@ export class Sessions {
     const key = keyOf(terms);
     const known = this.live.get(key);
     if (known) return known;
-    if (this.seals.has(key)) return Promise.reject(sessionEnded());
+    if (this.sealed.has(key)) return Promise.reject(sessionEnded());
     const loading = this.load(terms, patienceMs);
     this.live.set(key, loading);
     loading.catch(() => this.live.delete(key));
@@ -147,12 +150,11 @@ export class Sessions {
   }
 
   private keep(key: string, seal: Seal): void {
-    const isNew = !this.seals.has(key);
+    const isNew = !this.sealed.has(key);
+    this.sealed.add(key);
     this.seals.set(key, seal);
-    for (const oldest of this.seals.keys()) {
-      if (this.seals.size <= MAX_SEALS) break;
-      this.seals.delete(oldest);
-    }
+    dropOldest(this.sealed, MAX_SEALED);
+    dropOldest(this.seals, MAX_SEALS);
     if (isNew) this.report(seal);
   }
 
@@ -182,4 +184,11 @@ function isEvaluation(contents: JournalContents): boolean {
 
 function keyOf({ run, trial }: { run: string; trial: string }): string {
   return `${run}/${trial}`;
+}
+
+function dropOldest(kept: Set<string> | Map<string, unknown>, limit: number): void {
+  for (const oldest of kept.keys()) {
+    if (kept.size <= limit) return;
+    kept.delete(oldest);
+  }
 }
