@@ -2,6 +2,7 @@
 import { assembleTrial } from "@mortise/capture";
 import { Delivery, ExclusionReason, FinishReason, TurnRelation } from "@mortise/contracts";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { MAX_RUNNING_TURNS } from "../src/session/session.js";
 import { call, joinStream, until } from "./http-client.js";
 import { openSession, ProxyFixture, type Replica, RUN } from "./proxy-fixture.js";
 import { ScriptedEngine } from "./scripted-engine.js";
@@ -38,6 +39,21 @@ async function hangUp(token: string): Promise<void> {
   first.request.destroy();
   await new Promise((resolve) => setTimeout(resolve, 50));
 }
+
+test("a session has its turns at the engine counted: one too many is told to come again", async () => {
+  const token = await openSession(replica, trial);
+  engine.play(
+    ...Array.from({ length: MAX_RUNNING_TURNS }, () => ({ ids: fixture.ids("done"), holdAfter: 1 })),
+  );
+  const message = (n: number) => ({ messages: [{ role: "user", content: `fix ${n}` }], stream: true });
+  const held = Array.from({ length: MAX_RUNNING_TURNS }, (_, n) => ask(token, message(n)));
+  await until(() => engine.held.length === MAX_RUNNING_TURNS);
+  const refused = await ask(token, message(MAX_RUNNING_TURNS)).done;
+  expect([refused.status, refused.headers["retry-after"]]).toEqual([503, "1"]);
+  for (const one of [...engine.held]) one.release();
+  await Promise.all(held.map((one) => one.done));
+  expect((await seal()).seal!.turns).toHaveLength(MAX_RUNNING_TURNS);
+});
 
 describe("retries (C6)", () => {
   test("the same body after a broken connection joins the turn being sampled", async () => {

@@ -43,6 +43,9 @@ export interface ModelCall {
   readonly headers: Readonly<Record<string, string | undefined>>;
 }
 
+/** Turns one session may have at the engine: several times what a harness with sub-agents asks for at once. */
+export const MAX_RUNNING_TURNS = 64;
+
 /** What a session tells about itself, for metrics. */
 export interface SessionEvents {
   captured(turn: Turn, plan: PlannedTurn, times: ReadonlyMap<TurnPart, number>): void;
@@ -198,6 +201,7 @@ export class Session {
   private sample(request: ModelRequest, call: Call): RunningTurn {
     const { terms, clock, spool } = this.parts;
     const stopwatch = new Stopwatch(clock);
+    if (this.running.size >= MAX_RUNNING_TURNS) throw tooManyAtOnce();
     spool.refuseIfFull();
     this.budget.check();
     const inputs = this.inputs(request, call);
@@ -340,6 +344,14 @@ function alignable({ request, headers }: ModelCall): Call {
 /** What a harness is told once the session's token is dead. */
 export function sessionEnded(): MortiseError {
   return new MortiseError({ code: "MORTISE_PROVIDER_UNAUTHORIZED", message: "The session has ended." });
+}
+
+function tooManyAtOnce(): MortiseError {
+  return new MortiseError({
+    code: "MORTISE_TRANSPORT_MAILBOX_FULL",
+    message: `The session has ${MAX_RUNNING_TURNS} turns at the engine.`,
+    fix: "Wait for one of them.",
+  });
 }
 
 function adopted(): MortiseError {
