@@ -1,7 +1,8 @@
 /**
- * Measures the proxy. Usage: node bench/dist/proxy/main.js [what…] [--short] [--litellm=COMMAND] [--out=FILE]
- * with what of latency, history, memory, journal, peers, soak; all of them when none is named. `peers` needs the
- * `litellm` command of an installation with its proxy. Prints the machine and every result as JSON.
+ * Measures the proxy. Usage: node bench/dist/proxy/main.js [what…] [--short] [--litellm=COMMAND] [--turns=N]
+ * [--out=FILE] with what of latency, history, memory, journal, peers, soak; all of them when none is named.
+ * `peers` needs the `litellm` command of an installation with its proxy; `turns` are those of the soak. Prints
+ * the machine and every result as JSON.
  */
 import { writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
@@ -22,6 +23,7 @@ const { values, positionals } = parseArgs({
   options: {
     short: { type: "boolean", default: false },
     litellm: { type: "string" },
+    turns: { type: "string", default: "100000" },
     out: { type: "string" },
   },
 });
@@ -49,7 +51,7 @@ const MEASUREMENTS: Readonly<Record<string, (stand: Stand) => Promise<object>>> 
       measureThroughput(stand, contestants, { contextTokens: 20_000, sessions: 16, rounds: isShort ? 1 : 3 }),
     ),
   peers: measurePeers,
-  soak: (stand) => measureSoak(stand, isShort ? 4_000 : 100_000),
+  soak: (stand) => measureSoak(stand, Number(values.turns)),
 };
 
 async function withServers<T>(
@@ -84,8 +86,8 @@ async function measurePeers(stand: Stand): Promise<object> {
     }
   const results = await withServers(stand, ["proxy", "naive"], async (ours) => {
     const rows = [];
-    for (const contextTokens of [4_000, 20_000, 100_000]) {
-      const options = { contextTokens, sessions: 16, rounds: isShort ? 1 : 2, turns: isShort ? 6 : 20 };
+    for (const contextTokens of [12_000, 20_000, 100_000]) {
+      const options = { contextTokens, sessions: 8, rounds: isShort ? 1 : 2 };
       rows.push(await measureThroughput(stand, [...ours, ...peers], options));
     }
     return rows;

@@ -13,6 +13,8 @@ import { Renderer, ReplyParser, toolFormatOf } from "@mortise/rendering";
 import { cannedStream, type ReplyPlan, scriptedReply } from "./replies.js";
 import type { ServeOptions, ServerMessage } from "./server.js";
 
+const IDLE_SOCKET_MS = 600_000;
+const NOTHING = new Int32Array();
 const options = JSON.parse(process.argv[2]!) as ServeOptions;
 const checkpoint = await openCheckpoint(options.checkpoint);
 const stop = options.kind === "floor" || options.kind === "naive" ? await serveBare() : await serveProxy();
@@ -100,7 +102,10 @@ async function serveBare(): Promise<() => Promise<void>> {
   const engine = scriptedEngine(options, checkpoint);
   await engine.loadWeights({ version: 0, sha256: "none" });
   const serve = options.kind === "naive" ? naive(engine) : floor(engine, options.reply);
-  const server = createServer((request, response) => void serve(request, response));
+  // Pools of clients keep sockets longer than the default: one that is closed under them fails a request.
+  const server = createServer({ keepAliveTimeout: IDLE_SOCKET_MS }, (request, response) => {
+    void serve(request, response);
+  });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   tell({ kind: "ready", address: `127.0.0.1:${port}`, rpcAddress: undefined });
@@ -108,8 +113,6 @@ async function serveBare(): Promise<() => Promise<void>> {
 }
 
 type Serve = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
-
-const NOTHING = new Int32Array();
 
 function floor(engine: ScriptedEngine, plan: ReplyPlan): Serve {
   const canned = cannedStream(plan);

@@ -26,6 +26,7 @@ export async function measureSoak(stand: Stand, totalTurns: number) {
     const { heapBytes, arrayBytes, rssBytes } = await server.usage({ collect: true });
     const mib = (bytes: number) => rounded(bytes / 2 ** 20, 1);
     samples.push({ turns, heapMiB: mib(heapBytes), arraysMiB: mib(arrayBytes), rssMiB: mib(rssBytes) });
+    console.error(JSON.stringify(samples.at(-1)));
   };
   const playOne = async () => {
     const trial = `soak-${sessions++}`;
