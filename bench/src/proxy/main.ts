@@ -86,8 +86,8 @@ async function measurePeers(stand: Stand): Promise<object> {
     }
   const results = await withServers(stand, ["proxy", "naive"], async (ours) => {
     const rows = [];
-    for (const contextTokens of [12_000, 20_000, 100_000]) {
-      const options = { contextTokens, sessions: 8, rounds: isShort ? 1 : 2 };
+    for (const contextTokens of [20_000, 100_000]) {
+      const options = { contextTokens, sessions: 4, rounds: isShort ? 1 : 3 };
       rows.push(await measureThroughput(stand, [...ours, ...peers], options));
     }
     return rows;
