@@ -285,6 +285,51 @@ export const ERROR_CATALOGUE = {
     meaning: "The configured sandbox backend cannot work on this host.",
     fix: "Install what the reason names, or set sandbox.backend to another.",
   },
+  MORTISE_SANDBOX_IMAGE_DENIED: {
+    disposition: "terminal",
+    meaning: "A registry refuses access to an image.",
+    fix: "Log in with the registry's own tool, or correct the entry in the Docker configuration file.",
+  },
+  MORTISE_SANDBOX_IMAGE_DIGEST: {
+    disposition: "retry",
+    meaning: "Bytes of an image differ from their digest.",
+    fix: "Pull again; if it stays so, the registry or mirror serves damaged content.",
+  },
+  MORTISE_SANDBOX_IMAGE_INVALID: {
+    disposition: "terminal",
+    meaning: "A manifest or configuration of an image cannot be used.",
+    fix: "Build or convert the image as OCI or Docker schema 2 for this platform.",
+  },
+  MORTISE_SANDBOX_IMAGE_LAYER: {
+    disposition: "terminal",
+    meaning: "A layer of an image is damaged or would reach outside its root.",
+    fix: "Do not use this image; rebuild it with an ordinary builder.",
+  },
+  MORTISE_SANDBOX_IMAGE_OVER_LIMIT: {
+    disposition: "terminal",
+    meaning: "An image is larger than a limit allows.",
+    fix: "Raise the named limit if the image is trusted.",
+  },
+  MORTISE_SANDBOX_IMAGE_REFERENCE: {
+    disposition: "terminal",
+    meaning: "An image is named in a way that cannot be read.",
+    fix: "Use registry/repository:tag or registry/repository@sha256:digest.",
+  },
+  MORTISE_SANDBOX_IMAGE_REGISTRY: {
+    disposition: "retry",
+    meaning: "A registry could not be reached or did not answer as one.",
+    fix: "Check the registry and the network; a mirror can be set by a rewrite rule.",
+  },
+  MORTISE_SANDBOX_IMAGE_STORE: {
+    disposition: "retry",
+    meaning: "The image store could not be read or written.",
+    fix: "See the reason; the store needs root, free space and a file system with extended attributes.",
+  },
+  MORTISE_SANDBOX_IMAGE_UNKNOWN: {
+    disposition: "terminal",
+    meaning: "There is no such image, or none for this platform.",
+    fix: "Correct the name, tag or platform.",
+  },
   MORTISE_SANDBOX_LOST: {
     disposition: "retry",
     meaning: "A sandbox disappeared before its result was taken.",
