@@ -5,7 +5,7 @@
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { ImageStore } from "../../dist/images/store/image-store.js";
 import { listing } from "./listing.js";
 import { isRoot, Scratch } from "./scratch.js";
@@ -47,9 +47,7 @@ beforeAll(async () => {
     ],
     { stdio: "ignore" },
   );
-  await expect
-    .poll(() => spawnSync("docker", ["-H", socket, "version"]).status, { timeout: 100_000 })
-    .toBe(0);
+  await vi.waitFor(() => docker("version"), { timeout: 100_000, interval: 500 });
 }, 120_000);
 afterAll(async () => {
   if (daemon !== undefined && daemon.exitCode === null) {
@@ -63,7 +61,6 @@ afterAll(async () => {
 const capability = Buffer.from("0100000200200000000000000000000000000000", "hex");
 const base: Member[] = [
   directory("bin"),
-  // Node itself runs nothing in there: a static shell would be needed, and builds here only add files.
   file("bin/tool", "tool", { mode: 0o4755, uid: 3, gid: 4 }),
   hardlink("bin/link", "bin/tool"),
   symlink("bin/absolute", "/bin/tool", { uid: 5 }),
@@ -128,6 +125,7 @@ describe.skipIf(!hasDocker)("parity with Docker (needs root and dockerd)", () =>
     );
     expect(ours).toEqual(theirs);
     expect(ours!.some((line) => line.startsWith("odd "))).toBe(false);
+    expect(ours!.find((line) => line.startsWith("bin/ping "))).toContain(capability.toString("hex"));
     expect(ours!.length).toBeGreaterThan(15);
   });
 });
