@@ -299,7 +299,7 @@ describe.each(backends)("sandbox-manager on %s", (backend) => {
     model.reply = {};
     expect((await ended((await started()).trial)).termination).toBe(TerminationReason.COMPLETED);
     expect(watched.filter((candidate) => candidate.trial === trial)).toHaveLength(2);
-  });
+  }, 180_000);
 
   test("SIGTERM ends what runs as lost, exits with 0 and leaves nothing; no secret was logged", async () => {
     model.reply = { hang: true };
@@ -313,7 +313,7 @@ describe.each(backends)("sandbox-manager on %s", (backend) => {
     expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(directory);
     expect(manager.output).not.toContain("secret-of-");
     expect(manager.output).toContain('"event":"trial.ended"');
-  }, 60_000);
+  }, 180_000);
 });
 
 /** A model server that gives one scripted reply; the only party a harness can talk to. */

@@ -34,7 +34,7 @@ const STEPS: readonly (readonly GroupScript[])[] = COMMIT_PHASES.map((_, step) =
 ]);
 
 // Processes start slowly where cores are shared; nothing here asserts a time.
-vi.setConfig({ testTimeout: 180_000 });
+vi.setConfig({ testTimeout: 600_000 });
 
 let site: Site;
 beforeAll(async () => {
