@@ -9,7 +9,7 @@
 import { closeSync } from "node:fs";
 import net from "node:net";
 import { constants as osConstants } from "node:os";
-import koffi from "koffi";
+import { callError, libraryOf } from "../../libc.js";
 
 const O_CLOEXEC = 0o2_000_000;
 const WNOHANG = 1;
@@ -27,30 +27,20 @@ const SIGNAL_NAMES = new Map(
   Object.entries(osConstants.signals).map(([name, number]) => [number, name as NodeJS.Signals]),
 );
 
-type Call = (...parameters: unknown[]) => number;
-let loaded: Record<string, Call> | undefined;
-
-function libc(): Record<string, Call> {
-  if (loaded !== undefined) return loaded;
-  const library = koffi.load(null as unknown as string);
-  const declare = (prototype: string) => library.func(prototype) as unknown as Call;
-  loaded = {
-    spawn: declare(
-      "int posix_spawnp(_Out_ int* pid, const char* file, void* actions, void* attributes, const char** argv, const char** envp)",
-    ),
-    initActions: declare("int posix_spawn_file_actions_init(void*)"),
-    addDup: declare("int posix_spawn_file_actions_adddup2(void*, int, int)"),
-    addOpen: declare("int posix_spawn_file_actions_addopen(void*, int, const char*, int, uint32_t)"),
-    destroyActions: declare("int posix_spawn_file_actions_destroy(void*)"),
-    initAttributes: declare("int posix_spawnattr_init(void*)"),
-    setFlags: declare("int posix_spawnattr_setflags(void*, short)"),
-    setDefaultSignals: declare("int posix_spawnattr_setsigdefault(void*, void*)"),
-    setSignalMask: declare("int posix_spawnattr_setsigmask(void*, void*)"),
-    pipe2: declare("int pipe2(_Out_ int* fds, int flags)"),
-    waitpid: declare("int waitpid(int pid, _Out_ int* status, int options)"),
-  };
-  return loaded;
-}
+const libc = libraryOf({
+  spawn:
+    "int posix_spawnp(_Out_ int* pid, const char* file, void* actions, void* attributes, const char** argv, const char** envp)",
+  initActions: "int posix_spawn_file_actions_init(void*)",
+  addDup: "int posix_spawn_file_actions_adddup2(void*, int, int)",
+  addOpen: "int posix_spawn_file_actions_addopen(void*, int, const char*, int, uint32_t)",
+  destroyActions: "int posix_spawn_file_actions_destroy(void*)",
+  initAttributes: "int posix_spawnattr_init(void*)",
+  setFlags: "int posix_spawnattr_setflags(void*, short)",
+  setDefaultSignals: "int posix_spawnattr_setsigdefault(void*, void*)",
+  setSignalMask: "int posix_spawnattr_setsigmask(void*, void*)",
+  pipe2: "int pipe2(_Out_ int* fds, int flags)",
+  waitpid: "int waitpid(int pid, _Out_ int* status, int options)",
+});
 
 export interface Launch {
   /** Name on PATH or path, and arguments. */
@@ -96,16 +86,16 @@ export function launch(options: Launch): Launched {
 function spawn(options: Launch, stdout: number, stderr: number, stdin: number | undefined): number {
   const call = libc();
   const actions = Buffer.alloc(ACTIONS_BYTES);
-  call.initActions!(actions);
-  if (stdin === undefined) call.addOpen!(actions, 0, "/dev/null", 0, 0);
-  else call.addDup!(actions, stdin, 0);
-  call.addDup!(actions, stdout, 1);
-  call.addDup!(actions, stderr, 2);
+  call.initActions(actions);
+  if (stdin === undefined) call.addOpen(actions, 0, "/dev/null", 0, 0);
+  else call.addDup(actions, stdin, 0);
+  call.addDup(actions, stdout, 1);
+  call.addDup(actions, stderr, 2);
   const environment = Object.entries(options.environment).map(([name, value]) => `${name}=${value}`);
   const pid: [number] = [0];
   const argv = [...options.argv, null];
-  const errno = call.spawn!(pid, options.argv[0], actions, attributes(), argv, [...environment, null]);
-  call.destroyActions!(actions);
+  const errno = call.spawn(pid, options.argv[0], actions, attributes(), argv, [...environment, null]);
+  call.destroyActions(actions);
   if (errno !== 0) throw new Error(`${options.argv[0]} cannot be started: errno ${errno}`);
   return pid[0];
 }
@@ -117,16 +107,16 @@ function spawn(options: Launch, stdout: number, stderr: number, stdin: number | 
 function attributes(): Buffer {
   const call = libc();
   const made = Buffer.alloc(ATTRIBUTES_BYTES);
-  call.initAttributes!(made);
-  call.setFlags!(made, SPAWN_SETPGROUP | SPAWN_SETSIGDEF | SPAWN_SETSIGMASK);
-  call.setDefaultSignals!(made, Buffer.alloc(SIGNAL_SET_BYTES, 0xff));
-  call.setSignalMask!(made, Buffer.alloc(SIGNAL_SET_BYTES));
+  call.initAttributes(made);
+  call.setFlags(made, SPAWN_SETPGROUP | SPAWN_SETSIGDEF | SPAWN_SETSIGMASK);
+  call.setDefaultSignals(made, Buffer.alloc(SIGNAL_SET_BYTES, 0xff));
+  call.setSignalMask(made, Buffer.alloc(SIGNAL_SET_BYTES));
   return made;
 }
 
 function makePipe(): { read: number; write: number } {
   const ends: [number, number] = [0, 0];
-  if (libc().pipe2!(ends, O_CLOEXEC) !== 0) throw new Error(`pipe2 failed with errno ${koffi.errno()}`);
+  if (libc().pipe2(ends, O_CLOEXEC) !== 0) throw callError("pipe2");
   return { read: ends[0], write: ends[1] };
 }
 
@@ -150,9 +140,9 @@ function reap(pid: number): Promise<Exit> {
   return new Promise((resolve, reject) => {
     const look = (): void => {
       const status: [number] = [0];
-      const found = libc().waitpid!(pid, status, WNOHANG);
+      const found = libc().waitpid(pid, status, WNOHANG);
       if (found === pid) resolve(decode(status[0]));
-      else if (found < 0) reject(new Error(`waitpid failed with errno ${koffi.errno()}`));
+      else if (found < 0) reject(callError("waitpid"));
       else setTimeout(look, REAP_PAUSE_MS);
     };
     look();

@@ -4,7 +4,7 @@
  * Does not decide when they are used.
  */
 import { closeSync, openSync } from "node:fs";
-import koffi from "koffi";
+import { type Call, type CallError, checked, libraryOf } from "../../libc.js";
 
 export const MNT_DETACH = 2;
 export const MS_RDONLY = 1;
@@ -20,37 +20,22 @@ const SOCK_STREAM_CLOEXEC = 1 | 0o2_000_000;
 const S_IFCHR = 0o020_000;
 /** Size of `struct ifreq` on 64-bit Linux. */
 const IFREQ_BYTES = 40;
-const ENOENT = 2;
-const EINVAL = 22;
 
-type Call = (...parameters: unknown[]) => number;
-let loaded: Record<string, Call> | undefined;
+const libc = libraryOf({
+  mount: "int mount(const char*, const char*, const char*, unsigned long, const char*)",
+  umount2: "int umount2(const char*, int)",
+  unshare: "int unshare(int)",
+  setns: "int setns(int, int)",
+  socket: "int socket(int, int, int)",
+  ioctl: "int ioctl(int, unsigned long, void*)",
+  bind: "int bind(int, void*, uint32_t)",
+  listen: "int listen(int, int)",
+  mknod: "int mknod(const char*, uint32_t, uint64_t)",
+  lgetxattr: "long lgetxattr(const char*, const char*, void*, size_t)",
+});
 
-/** Loaded on first use, so that the other backends run where there is no glibc or musl to load. */
-function libc(): Record<string, Call> {
-  if (loaded !== undefined) return loaded;
-  const library = koffi.load(null as unknown as string);
-  const declare = (prototype: string) => library.func(prototype) as unknown as Call;
-  loaded = {
-    mount: declare("int mount(const char*, const char*, const char*, unsigned long, const char*)"),
-    umount2: declare("int umount2(const char*, int)"),
-    unshare: declare("int unshare(int)"),
-    setns: declare("int setns(int, int)"),
-    socket: declare("int socket(int, int, int)"),
-    ioctl: declare("int ioctl(int, unsigned long, void*)"),
-    bind: declare("int bind(int, void*, uint32_t)"),
-    listen: declare("int listen(int, int)"),
-    mknod: declare("int mknod(const char*, uint32_t, uint64_t)"),
-    lgetxattr: declare("long lgetxattr(const char*, const char*, void*, size_t)"),
-  };
-  return loaded;
-}
-
-function check(name: string, ...parameters: unknown[]): number {
-  const result = libc()[name]!(...parameters);
-  if (result >= 0) return result;
-  const errno = koffi.errno();
-  throw Object.assign(new Error(`${name} failed with errno ${errno}`), { errno, syscall: name });
+function check(name: keyof ReturnType<typeof libc>, ...parameters: unknown[]): number {
+  return checked(name, libc()[name](...parameters));
 }
 
 export function mount(source: string, target: string, type: string, flags: number, data: string): void {
@@ -67,8 +52,8 @@ export function unmount(target: string): boolean {
     check("umount2", target, MNT_DETACH);
     return true;
   } catch (error) {
-    const { errno } = error as { errno: number };
-    if (errno === ENOENT || errno === EINVAL) return false;
+    const { code } = error as CallError;
+    if (code === "ENOENT" || code === "EINVAL") return false;
     throw error;
   }
 }
@@ -101,7 +86,7 @@ export function makeWhiteout(file: string): void {
 /** Whether an overlay directory hides everything below the same path in lower layers. */
 export function isOpaque(directory: string): boolean {
   const value = Buffer.alloc(1);
-  return libc().lgetxattr!(directory, "trusted.overlay.opaque", value, 1) === 1 && value.toString() === "y";
+  return libc().lgetxattr(directory, "trusted.overlay.opaque", value, 1) === 1 && value.toString() === "y";
 }
 
 /** Runs `fn` with the calling thread in another network namespace, and always goes back. */
@@ -112,7 +97,7 @@ function inNamespace<T>(enter: () => void, fn: () => T): T {
     return fn();
   } finally {
     // A main thread left in a sandbox's namespace would open every later socket there: there is no way on.
-    if (libc().setns!(home, CLONE_NEWNET) !== 0) process.abort();
+    if (libc().setns(home, CLONE_NEWNET) !== 0) process.abort();
     closeSync(home);
   }
 }

@@ -5,8 +5,7 @@
  *
  * Names are byte strings (one character a byte). Failed calls throw with `code` as Node's errors have it.
  */
-import { constants } from "node:os";
-import koffi from "koffi";
+import { callError, checked, libraryOf } from "../../libc.js";
 import type { Timestamp } from "../archive/pax.js";
 
 const SYS_OPENAT2 = 437;
@@ -26,52 +25,36 @@ const S_IFCHR = 0o020_000;
 const S_IFBLK = 0o060_000;
 const S_IFIFO = 0o010_000;
 
-type Call = (...parameters: unknown[]) => number;
-let loaded: Record<string, Call> | undefined;
+const libc = libraryOf({
+  openat2: "long syscall(long, int, const void*, void*, size_t)",
+  openat: "int openat(int, const void*, int, uint32_t)",
+  mkdirat: "int mkdirat(int, const void*, uint32_t)",
+  symlinkat: "int symlinkat(const void*, int, const void*)",
+  linkat: "int linkat(int, const void*, int, const void*, int)",
+  mknodat: "int mknodat(int, const void*, uint32_t, uint64_t)",
+  unlinkat: "int unlinkat(int, const void*, int)",
+  fchownat: "int fchownat(int, const void*, uint32_t, uint32_t, int)",
+  fchmodat: "int fchmodat(int, const void*, uint32_t, int)",
+  utimensat: "int utimensat(int, const void*, const void*, int)",
+  futimens: "int futimens(int, const void*)",
+  lsetxattr: "int lsetxattr(const void*, const void*, const void*, size_t, int)",
+  lgetxattr: "long lgetxattr(const void*, const void*, void*, size_t)",
+  llistxattr: "long llistxattr(const void*, void*, size_t)",
+});
 
-function libc(): Record<string, Call> {
-  if (loaded !== undefined) return loaded;
-  const library = koffi.load(null as unknown as string);
-  const declare = (prototype: string) => library.func(prototype) as unknown as Call;
-  loaded = {
-    openat2: declare("long syscall(long, int, const void*, void*, size_t)"),
-    openat: declare("int openat(int, const void*, int, uint32_t)"),
-    mkdirat: declare("int mkdirat(int, const void*, uint32_t)"),
-    symlinkat: declare("int symlinkat(const void*, int, const void*)"),
-    linkat: declare("int linkat(int, const void*, int, const void*, int)"),
-    mknodat: declare("int mknodat(int, const void*, uint32_t, uint64_t)"),
-    unlinkat: declare("int unlinkat(int, const void*, int)"),
-    fchownat: declare("int fchownat(int, const void*, uint32_t, uint32_t, int)"),
-    fchmodat: declare("int fchmodat(int, const void*, uint32_t, int)"),
-    utimensat: declare("int utimensat(int, const void*, const void*, int)"),
-    futimens: declare("int futimens(int, const void*)"),
-    lsetxattr: declare("int lsetxattr(const void*, const void*, const void*, size_t, int)"),
-    lgetxattr: declare("long lgetxattr(const void*, const void*, void*, size_t)"),
-    llistxattr: declare("long llistxattr(const void*, void*, size_t)"),
-  };
-  return loaded;
-}
+type Name = keyof ReturnType<typeof libc>;
 
-const NAMES = new Map(Object.entries(constants.errno).map(([name, errno]) => [errno, name]));
-
-function failure(call: string, errno = koffi.errno()): Error {
-  const code = NAMES.get(errno) ?? `errno ${errno}`;
-  return Object.assign(new Error(`${call}: ${code}`), { code, errno, syscall: call });
-}
-
-function check(call: string, ...parameters: unknown[]): number {
-  const result = libc()[call]!(...parameters);
-  if (result < 0) throw failure(call);
-  return result;
+function check(call: Name, ...parameters: unknown[]): number {
+  return checked(call, libc()[call](...parameters));
 }
 
 /** As `check`, with undefined for one expected error. */
-function unless(code: keyof typeof constants.errno, call: string, ...parameters: unknown[]) {
-  const result = libc()[call]!(...parameters);
+function unless(code: string, call: Name, ...parameters: unknown[]) {
+  const result = libc()[call](...parameters);
   if (result >= 0) return result;
-  const errno = koffi.errno();
-  if (errno === constants.errno[code]) return undefined;
-  throw failure(call, errno);
+  const error = callError(call);
+  if (error.code === code) return undefined;
+  throw error;
 }
 
 function c(name: string): Buffer {
@@ -90,9 +73,8 @@ export function openDirectoryInRoot(root: number, path: string): number {
   const how = Buffer.alloc(24);
   how.writeBigUInt64LE(BigInt(O_RDONLY | O_DIRECTORY | O_CLOEXEC), 0);
   how.writeBigUInt64LE(BigInt(RESOLVE_IN_ROOT | RESOLVE_NO_XDEV), 16);
-  const fd = libc().openat2!(SYS_OPENAT2, root, c(path === "" ? "." : path), how, how.byteLength);
-  if (fd < 0) throw failure("openat2");
-  return fd;
+  const fd = libc().openat2(SYS_OPENAT2, root, c(path === "" ? "." : path), how, how.byteLength);
+  return checked("openat2", fd);
 }
 
 /** Opens the directory of this name itself, never what a link of this name leads to. */
