@@ -18,7 +18,21 @@ export { importLibraryHistory } from "./demo/library.js";
 export { type DemoPlanOptions, type DemoTask, demoFamily, type Edit, planDemoTasks } from "./demo/plan.js";
 export { digestOfFiles, filesBelow, type TaskFileContent, taskDigest } from "./harbor/digest.js";
 export type { ExpectedTests } from "./harbor/expected-tests.js";
-export { listTaskIds, loadTask, type Task, type TaskNetwork } from "./harbor/load-task.js";
+export {
+  type HostVariables,
+  type ResolvedVariables,
+  resolveVariables,
+  type Variables,
+  withoutSecrets,
+} from "./harbor/host-variables.js";
+export {
+  type Healthcheck,
+  listTaskIds,
+  loadTask,
+  type Task,
+  type TaskNetwork,
+  type TaskRole,
+} from "./harbor/load-task.js";
 export {
   indexTasks,
   loadIndexedTask,

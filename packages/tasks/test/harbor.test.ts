@@ -111,6 +111,17 @@ describe("loadTask", () => {
       "allowed_hosts",
     ],
     ["steps", "[[steps]]\nname = 'a'", "steps"],
+    [
+      "hosts beside the agent's other mode",
+      "[agent]\nnetwork_mode = 'public'\nallowed_hosts = []",
+      "agent.allowed_hosts",
+    ],
+    ["a size without a unit", "[environment]\nmemory = '4'", "environment.memory"],
+    [
+      "a health check without a command",
+      "[environment.healthcheck]\nretries = 2",
+      "environment.healthcheck.command",
+    ],
     ["windows", "[environment]\nos = 'windows'", "environment.os"],
   ])("refuses %s and names the field", (_, toml, field) => {
     write({ "task.toml": toml });
@@ -150,6 +161,69 @@ describe("loadTask", () => {
   ])("reads the network of %j", (line, mode) => {
     write({ "task.toml": `[environment]\n${line}\n` });
     expect(loadTask(directory).environment.network.mode).toBe(mode);
+  });
+
+  test("reads the old names of schema 1.0", () => {
+    write({ "task.toml": "version = '1.0'\n[environment]\nmemory = '4G'\nstorage = '512M'\n" });
+    expect(loadTask(directory)).toMatchObject({
+      environment: { memoryMb: 4096, storageMb: 512 },
+      warnings: [],
+    });
+  });
+
+  test("says what it does not act on", () => {
+    write({
+      "task.toml":
+        "schema_version = '9.1'\nartifacts = '/out'\n[environment]\ngpus = 1\nmemory = '1G'\nmemory_mb = 512\n",
+    });
+    const task = loadTask(directory);
+    expect(task.environment.memoryMb).toBe(512);
+    expect(task.warnings.map((warning) => warning.replace(/^.*task.toml: /, ""))).toEqual([
+      "schema_version 9.1 is read as 1.4",
+      "environment.memory is an old name and is passed over for environment.memory_mb",
+      "environment.gpus is not acted on",
+      "artifacts is not acted on",
+    ]);
+  });
+
+  test("reads users, networks of agent and verifier, and the health check with either spelling", () => {
+    write({
+      "task.toml": `[environment]
+network_mode = "no-network"
+[environment.healthcheck]
+command = "test -e ready"
+interval_sec = 0.5
+timeout = 2
+start_period = 3
+[agent]
+user = "root"
+allowed_hosts = ["example.org"]
+[verifier]
+user = 1000
+`,
+    });
+    expect(loadTask(directory)).toMatchObject({
+      environment: {
+        healthcheck: {
+          command: "test -e ready",
+          intervalMs: 500,
+          timeoutMs: 2000,
+          startPeriodMs: 3000,
+          startIntervalMs: 5000,
+          retries: 3,
+        },
+      },
+      agent: { user: "root", network: { mode: "allowlist", allowedHosts: ["example.org"] } },
+      verifier: { user: "1000", network: { mode: "no-network", allowedHosts: [] } },
+      warnings: [],
+    });
+  });
+
+  test("leaves the work tree's place to the image, unless the task names it", () => {
+    write({ "task.toml": "[environment]\ndocker_image = 'local/node'\n" });
+    expect(loadTask(directory).environment.workdir).toBeUndefined();
+    write({ "task.toml": "[environment]\ndocker_image = 'local/node'\nworkdir = '/testbed'\n" });
+    expect(loadTask(directory).environment.workdir).toBe("/testbed");
   });
 
   test("refuses expected tests that name one twice", () => {

@@ -6,11 +6,32 @@ import { lstatSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { MortiseError } from "@mortise/contracts";
 import { type ExpectedTests, readExpectedTests } from "./expected-tests.js";
-import { readTaskFile, type TaskFile } from "./task-file.js";
+import { type HealthcheckFile, readTaskFile, sizesOf, type TaskFile } from "./task-file.js";
 
 export interface TaskNetwork {
   readonly mode: "public" | "no-network" | "allowlist";
   readonly allowedHosts: readonly string[];
+}
+
+/** A command that must end with 0 before the task's environment counts as ready. Milliseconds. */
+export interface Healthcheck {
+  /** For the image's `/bin/sh`. */
+  readonly command: string;
+  readonly intervalMs: number;
+  readonly timeoutMs: number;
+  /** Failures in this time do not count. */
+  readonly startPeriodMs: number;
+  /** Pause between checks in that time. */
+  readonly startIntervalMs: number;
+  /** Failures in a row after which the environment is unhealthy. */
+  readonly retries: number;
+}
+
+/** What a stage of the task says of itself; absent: what the environment says. */
+export interface TaskRole {
+  /** Name or number of the user inside; absent: who owns the work tree. */
+  readonly user?: string;
+  readonly network: TaskNetwork;
 }
 
 export interface Task {
@@ -25,18 +46,24 @@ export interface Task {
     readonly dockerImage?: string;
     /** Directory whose content is the work tree at `workdir`, for backends that build no image. */
     readonly repository?: string;
-    /** Absolute path inside the sandbox. */
-    readonly workdir: string;
+    /** Absolute path inside the sandbox; absent: the image's own. */
+    readonly workdir?: string;
     readonly cpus: number;
     readonly memoryMb: number;
     readonly storageMb: number;
     readonly buildTimeoutSec: number;
     readonly network: TaskNetwork;
+    /** May contain `${NAME}` and `${NAME:-default}` (see `resolveVariables`), as all variables of a task. */
     readonly env: Readonly<Record<string, string>>;
+    readonly healthcheck?: Healthcheck;
   };
+  readonly agent: TaskRole;
   /** Absent: no limit of the task's own. */
   readonly agentTimeoutSec?: number;
-  readonly verifier: { readonly timeoutSec: number; readonly env: Readonly<Record<string, string>> };
+  readonly verifier: TaskRole & {
+    readonly timeoutSec: number;
+    readonly env: Readonly<Record<string, string>>;
+  };
   readonly tests: {
     /** Copied to /tests when a trial is verified, never before. */
     readonly directory: string;
@@ -55,6 +82,9 @@ export interface Task {
   /** Keys that were ignored, with the nearest known name. */
   readonly warnings: readonly string[];
 }
+
+/** Where the work tree is in sandboxes of tasks that name no image. */
+const DEFAULT_WORKDIR = "/workspace";
 
 /** What a task may be called: it is part of bus subjects, cgroups and directories. */
 export const TASK_ID = /^[A-Za-z0-9_-]{1,128}$/;
@@ -98,14 +128,20 @@ export function loadTask(directory: string): Task {
   if (instruction.trim() === "") {
     throw invalid(root, "instruction.md", "is empty", "Write what the agent has to do.");
   }
+  const environment = environmentOf(root, file);
   const expected = readExpectedTests(at("tests", "expected.json"));
   return {
     id,
     directory: root,
     instruction,
-    environment: environmentOf(root, file),
+    environment,
     ...(file.agent.timeout_sec === undefined ? {} : { agentTimeoutSec: file.agent.timeout_sec }),
-    verifier: { timeoutSec: file.verifier.timeout_sec, env: file.verifier.env },
+    agent: roleOf(root, "agent", file, environment.network),
+    verifier: {
+      ...roleOf(root, "verifier", file, environment.network),
+      timeoutSec: file.verifier.timeout_sec,
+      env: file.verifier.env,
+    },
     tests: {
       directory: at("tests"),
       script: at("tests", "test.sh"),
@@ -145,30 +181,63 @@ function environmentOf(root: string, file: TaskFile): Task["environment"] {
     ...(hasDockerfile ? { dockerfile } : {}),
     ...(environment.docker_image === undefined ? {} : { dockerImage: environment.docker_image }),
     ...(statSync(repository, { throwIfNoEntry: false })?.isDirectory() ? { repository } : {}),
-    workdir: environment.workdir,
+    ...workdirOf(environment),
     cpus: environment.cpus,
-    memoryMb: environment.memory_mb,
-    storageMb: environment.storage_mb,
+    ...sizesOf(environment),
     buildTimeoutSec: environment.build_timeout_sec,
-    network: networkOf(root, environment),
+    network: networkOf(root, "environment", environment) ?? {
+      mode: environment.allow_internet === false ? "no-network" : "public",
+      allowedHosts: [],
+    },
     env: environment.env,
+    ...(environment.healthcheck === undefined ? {} : { healthcheck: healthcheckOf(environment.healthcheck) }),
   };
 }
 
-/** Hosts without a mode mean an allow-list; hosts with another mode contradict it. */
-function networkOf(root: string, environment: TaskFile["environment"]): TaskNetwork {
-  const { network_mode: mode, allowed_hosts: hosts, allow_internet: isOpen } = environment;
+/** An image knows where its work tree is; without one it is where every sandbox has it. */
+function workdirOf({ workdir, docker_image: image }: TaskFile["environment"]): { workdir?: string } {
+  if (workdir !== undefined) return { workdir };
+  return image === undefined ? { workdir: DEFAULT_WORKDIR } : {};
+}
+
+function healthcheckOf(file: HealthcheckFile): Healthcheck {
+  const ms = (value: number | undefined, seconds: number) => Math.round((value ?? seconds) * 1000);
+  return {
+    command: file.command,
+    intervalMs: ms(file.interval_sec ?? file.interval, 5),
+    timeoutMs: ms(file.timeout_sec ?? file.timeout, 30),
+    startPeriodMs: ms(file.start_period_sec ?? file.start_period, 0),
+    startIntervalMs: ms(file.start_interval_sec ?? file.start_interval, 5),
+    retries: file.retries,
+  };
+}
+
+function roleOf(root: string, role: "agent" | "verifier", file: TaskFile, around: TaskNetwork): TaskRole {
+  const { user } = file[role];
+  const network = networkOf(root, role, file[role]) ?? around;
+  return { network, ...(user === undefined ? {} : { user: String(user) }) };
+}
+
+/**
+ * What one table says of the network, undefined if nothing. Hosts without a mode mean an allow-list; hosts with
+ * another mode contradict it.
+ */
+function networkOf(
+  root: string,
+  table: "environment" | "agent" | "verifier",
+  keys: Pick<TaskFile["environment"], "network_mode" | "allowed_hosts">,
+): TaskNetwork | undefined {
+  const { network_mode: mode, allowed_hosts: hosts } = keys;
   if (hosts !== undefined && mode !== undefined && mode !== "allowlist") {
     throw invalid(
       join(root, "task.toml"),
-      "environment.allowed_hosts",
+      `${table}.allowed_hosts`,
       `contradicts network_mode = "${mode}"`,
       'Remove one of them, or set network_mode = "allowlist".',
     );
   }
-  if (mode !== undefined || hosts !== undefined)
-    return { mode: mode ?? "allowlist", allowedHosts: hosts ?? [] };
-  return { mode: isOpen === false ? "no-network" : "public", allowedHosts: [] };
+  if (mode === undefined && hosts === undefined) return undefined;
+  return { mode: mode ?? "allowlist", allowedHosts: hosts ?? [] };
 }
 
 function solutionOf(root: string, file: TaskFile): Pick<Task, "solution"> {

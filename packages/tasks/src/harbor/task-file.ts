@@ -1,12 +1,13 @@
 /**
- * Owns the shape of task.toml (Harbor schema 1.2 and the network keys of 1.4): types, defaults and units.
- * A wrong type is an error; a key that Harbor does not define is a warning, as Harbor itself ignores it.
- * Does not read other files of the task (load-task.ts).
+ * Owns the shape of task.toml (Harbor schema 1.0 to 1.4): types, defaults and units, old names included.
+ * A wrong type is an error; a key that Harbor does not define is a warning, as Harbor itself ignores it; so is a
+ * key that Harbor defines and nothing here acts on. Does not read other files of the task (load-task.ts).
  */
 import { readFileSync } from "node:fs";
 import { MortiseError } from "@mortise/contracts";
 import { parse, TomlError } from "smol-toml";
 import { z } from "zod";
+import { megabytesOf, SIZE } from "./data-size.js";
 import { nearestName } from "./nearest-name.js";
 
 const seconds = z.number().positive();
@@ -24,31 +25,48 @@ const artifact = z.union([
   }),
 ]);
 
+/** Names with `_sec` and, as some writers have them, without. */
+const Healthcheck = z.object({
+  command: z.string().min(1),
+  interval_sec: seconds.optional(),
+  interval: seconds.optional(),
+  timeout_sec: seconds.optional(),
+  timeout: seconds.optional(),
+  start_period_sec: z.number().min(0).optional(),
+  start_period: z.number().min(0).optional(),
+  start_interval_sec: seconds.optional(),
+  start_interval: seconds.optional(),
+  retries: z.int().min(1).default(3),
+});
+
+const user = z.union([z.string().min(1), z.int().min(0)]).optional();
+const size = z.string().regex(SIZE, "must be a number and K, M, G or T").optional();
+
 const Environment = z.object({
   ...network,
   build_timeout_sec: seconds.default(600),
   docker_image: z.string().min(1).optional(),
   os: z.enum(["linux", "windows"]).default("linux"),
   cpus: z.number().positive().default(1),
-  memory_mb: z.int().positive().default(2048),
-  storage_mb: z.int().positive().default(10_240),
+  memory_mb: z.int().positive().optional(),
+  storage_mb: z.int().positive().optional(),
   gpus: z.int().min(0).default(0),
   gpu_types: z.array(z.string()).optional(),
   allow_internet: z.boolean().optional(),
   env: environmentVariables.default({}),
   skills_dir: z.string().optional(),
-  workdir: z.string().startsWith("/").default("/workspace"),
+  workdir: z.string().startsWith("/").optional(),
   mcp_servers: z.array(z.record(z.string(), z.unknown())).optional(),
-  healthcheck: z.record(z.string(), z.unknown()).optional(),
-  memory: z.string().optional(),
-  storage: z.string().optional(),
+  healthcheck: Healthcheck.optional(),
+  memory: size,
+  storage: size,
 });
 
 const Verifier = z.object({
   ...network,
   timeout_sec: seconds.default(600),
   env: environmentVariables.default({}),
-  user: z.union([z.string(), z.int()]).optional(),
+  user,
   environment_mode: z.enum(["shared", "separate"]).optional(),
   environment: z.record(z.string(), z.unknown()).optional(),
   collect: z.array(z.record(z.string(), z.unknown())).optional(),
@@ -57,7 +75,7 @@ const Verifier = z.object({
 const Agent = z.object({
   ...network,
   timeout_sec: seconds.optional(),
-  user: z.union([z.string(), z.int()]).optional(),
+  user,
 });
 
 const Identity = z.object({
@@ -71,7 +89,7 @@ export const TaskFile = z.object({
   schema_version: z.string().optional(),
   version: z.string().optional(),
   source: z.string().optional(),
-  artifacts: z.array(artifact).optional(),
+  artifacts: z.union([artifact, z.array(artifact)]).optional(),
   multi_step_reward_strategy: z.enum(["mean", "final"]).optional(),
   task: Identity.optional(),
   metadata: z.record(z.string(), z.unknown()).default({}),
@@ -83,6 +101,21 @@ export const TaskFile = z.object({
 });
 
 export type TaskFile = z.infer<typeof TaskFile>;
+export type HealthcheckFile = z.infer<typeof Healthcheck>;
+
+const KNOWN_SCHEMAS = ["1.0", "1.1", "1.2", "1.3", "1.4"];
+const DEFAULT_MEMORY_MB = 2048;
+const DEFAULT_STORAGE_MB = 10_240;
+
+/** Memory and storage under their present names, whichever name the file uses. Megabytes. */
+export function sizesOf(environment: TaskFile["environment"]): { memoryMb: number; storageMb: number } {
+  const { memory, storage } = environment;
+  const old = (text: string | undefined) => (text === undefined ? undefined : megabytesOf(text));
+  return {
+    memoryMb: environment.memory_mb ?? old(memory) ?? DEFAULT_MEMORY_MB,
+    storageMb: environment.storage_mb ?? old(storage) ?? DEFAULT_STORAGE_MB,
+  };
+}
 
 /** Reads and checks a task.toml. Throws MORTISE_TASK_INVALID with the path and every wrong field. */
 export function readTaskFile(path: string): { file: TaskFile; warnings: string[] } {
@@ -101,8 +134,35 @@ export function readTaskFile(path: string): { file: TaskFile; warnings: string[]
   }
   return {
     file: result.data,
-    warnings: unknownKeys(TaskFile, raw, "").map((warning) => `${path}: ${warning}`),
+    warnings: [...unknownKeys(TaskFile, raw, ""), ...unused(result.data)].map(
+      (warning) => `${path}: ${warning}`,
+    ),
   };
+}
+
+/** What Harbor would act on and nothing here does: said, since leaving it out changes the task. */
+function unused(file: TaskFile): string[] {
+  const { environment, verifier } = file;
+  const schema = file.schema_version ?? file.version;
+  const found: string[] = [];
+  if (schema !== undefined && !KNOWN_SCHEMAS.includes(schema))
+    found.push(`schema_version ${schema} is read as ${KNOWN_SCHEMAS.at(-1)}`);
+  for (const [name, old, present] of [
+    ["memory", environment.memory, environment.memory_mb],
+    ["storage", environment.storage, environment.storage_mb],
+  ] as const)
+    if (old !== undefined && present !== undefined)
+      found.push(`environment.${name} is an old name and is passed over for environment.${name}_mb`);
+  const keys: readonly [string, boolean][] = [
+    ["environment.gpus", environment.gpus > 0],
+    ["environment.skills_dir", environment.skills_dir !== undefined],
+    ["environment.mcp_servers", (environment.mcp_servers ?? []).length > 0],
+    ["verifier.environment", verifier.environment !== undefined],
+    ["verifier.collect", (verifier.collect ?? []).length > 0],
+    ["artifacts", file.artifacts !== undefined],
+  ];
+  for (const [key, isSet] of keys) if (isSet) found.push(`${key} is not acted on`);
+  return found;
 }
 
 function parseToml(path: string): unknown {
