@@ -274,6 +274,11 @@ export const ERROR_CATALOGUE = {
     meaning: "The runtime of a harness cannot be obtained on this machine.",
     fix: "Check that its package registry can be reached and that the interpreter it needs is installed.",
   },
+  MORTISE_HARNESS_UNFIT: {
+    disposition: "terminal",
+    meaning: "A task's image cannot run the harness.",
+    fix: "Use an image that has what the reason names, or another harness for these tasks.",
+  },
   MORTISE_HARNESS_UNKNOWN: {
     disposition: "terminal",
     meaning: "The run names a harness that the site does not define.",
@@ -335,6 +340,26 @@ export const ERROR_CATALOGUE = {
     meaning: "A sandbox disappeared before its result was taken.",
     fix: "The trial is retried.",
   },
+  MORTISE_SANDBOX_NETWORK: {
+    disposition: "terminal",
+    meaning: "The network a task asks for cannot be given to a sandbox.",
+    fix: "Correct the task's allowed_hosts, or see the reason; nothing was opened.",
+  },
+  MORTISE_SANDBOX_NETWORK_UNRESOLVED: {
+    disposition: "retry",
+    meaning: "A host of an allow-list has no address now.",
+    fix: "Check the name and the resolver of this host.",
+  },
+  MORTISE_SANDBOX_NOT_CLOSED: {
+    disposition: "retry",
+    meaning: "A sandbox could not be shown to be sealed, so its agent was not started.",
+    fix: "See the probe or step that is named; the trial is retried.",
+  },
+  MORTISE_SANDBOX_NOT_KEPT: {
+    disposition: "terminal",
+    meaning: "There is no kept sandbox of this trial at this manager.",
+    fix: 'Set rollout.keep = "failed" or "always" in the run file; kept sandboxes expire.',
+  },
   MORTISE_SANDBOX_OVER_LIMIT: {
     disposition: "terminal",
     meaning: "The agent's change is larger than the limit.",
@@ -345,10 +370,25 @@ export const ERROR_CATALOGUE = {
     meaning: "A patch object is malformed or leaves the workspace.",
     fix: "Send the patch as the sandbox-manager produced it.",
   },
+  MORTISE_SANDBOX_SEAL: {
+    disposition: "terminal",
+    meaning: "A step of sealing a root filesystem could not be done.",
+    fix: "See the reason. The sandbox is half sealed: remove it.",
+  },
+  MORTISE_SANDBOX_SEAL_ANSWER: {
+    disposition: "terminal",
+    meaning: "A sealed root filesystem still holds an answer, or could not be searched whole.",
+    fix: "Rebuild the task's image without what the hits name, or drop the task.",
+  },
   MORTISE_SANDBOX_SETUP: {
     disposition: "retry",
     meaning: "A sandbox could not be set up.",
     fix: "See the reason; the trial is retried.",
+  },
+  MORTISE_SANDBOX_STAGE_TIMEOUT: {
+    disposition: "retry",
+    meaning: "A stage of a trial took longer than it may.",
+    fix: "Raise the named timeout of the run file, or see why the stage is slow.",
   },
   MORTISE_SANDBOX_STATE_IN_USE: {
     disposition: "terminal",

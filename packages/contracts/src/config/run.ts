@@ -26,6 +26,28 @@ const Optimiser = z.strictObject({
     .describe("Global gradient norm above which gradients are scaled down."),
 });
 
+const absolutePath = z.string().regex(/^\/[^,:\\]*[^,:\\/]$/, "must be an absolute path without , : \\");
+const factor = z.number().positive().max(100).default(1);
+
+const Multipliers = z.strictObject({
+  cpus: factor.describe("Of the CPUs a task asks for; the site's limit holds."),
+  memory: factor.describe("Of the memory a task asks for; the site's limit holds."),
+  setup: factor.describe("Of setupTimeoutMs."),
+  agent: factor.describe("Of the task's own agent timeout, or agentTimeoutMs if that is lower."),
+  verify: factor.describe("Of verifyTimeoutMs."),
+});
+
+const Limits = z.strictObject({
+  cpus: z
+    .number()
+    .positive()
+    .optional()
+    .describe("CPUs, whatever the task asks for; the site's limit holds."),
+  memoryBytes: z.int().min(16_777_216).optional().describe("Memory, bytes; as cpus."),
+  pids: z.int().min(8).optional().describe("Processes and threads; as cpus."),
+  diskBytes: z.int().min(1_048_576).optional().describe("Bytes an agent may change; as cpus."),
+});
+
 export const RunConfig = z.strictObject({
   run: z.strictObject({
     id: id.describe("Id of the run; the first token of every subject, durable and directory."),
@@ -87,6 +109,46 @@ export const RunConfig = z.strictObject({
       setupTimeoutMs: ms.default(60_000).describe("Wall clock of the setup stage."),
       warmTimeoutMs: ms.default(600_000).describe("How long a prepared sandbox may wait for a slot."),
       verifyTimeoutMs: ms.default(60_000).describe("Wall clock of one test run."),
+      queueTimeoutMs: ms
+        .default(120_000)
+        .describe("How long a launch may wait at a sandbox-manager for its turn to start."),
+      rateLimitTimeoutMs: ms
+        .default(600_000)
+        .describe("How long a setup may wait because a registry said to come again later."),
+      cleanupTimeoutMs: ms
+        .default(60_000)
+        .describe("Wall clock of ending a sandbox, reading the change and reporting it."),
+      multipliers: Multipliers.prefault({}),
+      limits: Limits.prefault({}),
+      mounts: z
+        .array(
+          z.strictObject({
+            name: z.string().min(1).describe("Name in sandbox.shared of the site file."),
+            target: absolutePath.describe("Where it is mounted, read-only."),
+          }),
+        )
+        .default([])
+        .describe("Directories of the site mounted into every sandbox of the run."),
+      scratch: z
+        .array(
+          z.strictObject({
+            target: absolutePath.describe("Where it is."),
+            bytes: z.int().min(4096).describe("Its size."),
+          }),
+        )
+        .default([])
+        .describe("Empty writable directories that do not count against the disk limit."),
+      keep: z
+        .enum(["never", "failed", "always"])
+        .default("never")
+        .describe("Which trials leave their sandbox to be looked into; failed: every ending but completed."),
+      keepMs: ms.default(3_600_000).describe("How long a kept sandbox stays."),
+      prewarm: z
+        .int()
+        .min(0)
+        .max(256)
+        .default(8)
+        .describe("Next tasks that sandbox-managers are told of ahead, so that images are ready; 0 = none."),
       maxRetries: z
         .int()
         .min(0)

@@ -7,7 +7,49 @@ import { z } from "zod";
 const port = z.int().min(0).max(65_535);
 const positiveMs = z.int().min(1);
 
-const HarnessDefinition = z.strictObject({
+/** Harnesses with an adapter of their own (harnesses/<name>/adapter.ts). */
+export const HARNESS_ADAPTERS = [
+  "mini",
+  "claude-code",
+  "opencode",
+  "codex",
+  "pi",
+  "openhands",
+  "mini-swe-agent",
+] as const;
+
+const wireApi = z.enum(["chat", "responses", "messages"]);
+const PLACES =
+  "`{model_url}`, `{model_origin}` (without /v1), `{token}`, `{model}`, `{instruction}`, `{workspace}`, `{home}`, `{runtime}`, `{context_tokens}` and `{max_output_tokens}` are replaced.";
+
+const windows = {
+  contextTokens: z
+    .int()
+    .min(1024)
+    .default(131_072)
+    .describe("Context window the harness is told, tokens; it compacts by this."),
+  maxOutputTokens: z
+    .int()
+    .min(1)
+    .default(8_192)
+    .describe("Longest reply the harness is told to ask for, tokens."),
+};
+
+const AdapterHarness = z.strictObject({
+  adapter: z
+    .enum(HARNESS_ADAPTERS)
+    .describe("Harness with an adapter: version, runtime and command are the adapter's."),
+  wireApi: wireApi
+    .optional()
+    .describe("Model API, of those the harness speaks; the adapter's first when absent."),
+  environment: z
+    .record(z.string(), z.string())
+    .default({})
+    .describe("Variables besides the adapter's own; they win over them."),
+  ...windows,
+});
+
+const ConfiguredHarness = z.strictObject({
   directory: z
     .string()
     .min(1)
@@ -16,12 +58,15 @@ const HarnessDefinition = z.strictObject({
     .array(z.string())
     .min(1)
     .describe("Command that runs it inside the sandbox; `node` is the runtime given to the sandbox."),
-  environment: z
+  environment: z.record(z.string(), z.string()).default({}).describe(`Environment. ${PLACES}`),
+  files: z
     .record(z.string(), z.string())
     .default({})
-    .describe(
-      "Environment. `{model_url}`, `{token}`, `{model}`, `{instruction}` and `{workspace}` are replaced.",
-    ),
+    .describe("Files written before the start, path to content, with the same places but the token."),
+  instruction: z
+    .string()
+    .default("{instruction}")
+    .describe("What a task's instruction becomes; `{instruction}` is replaced."),
   exitCodes: z
     .record(
       z.string().regex(/^[0-9]{1,3}$/),
@@ -29,6 +74,28 @@ const HarnessDefinition = z.strictObject({
     )
     .default({})
     .describe("What exit codes other than 0 mean; one that is not listed is a crash of the agent."),
+  transcript: z
+    .array(z.string().min(1))
+    .default([])
+    .describe("Glob patterns of its own transcript below its home, kept with the trial."),
+  version: z.string().min(1).default("unknown").describe("Version, as recorded with what it does."),
+  ...windows,
+});
+
+const ImageRewrite = z.strictObject({
+  prefix: z
+    .string()
+    .min(1)
+    .describe("Whole path segments of a repository: docker.io, docker.io/library, registry.example/team."),
+  endpoint: z
+    .string()
+    .min(1)
+    .describe("What replaces the prefix: a host with an optional port and path, without a scheme."),
+  plainHttp: z
+    .boolean()
+    .default(false)
+    .describe("Speak HTTP without TLS; loopback addresses need no such permission."),
+  only: z.boolean().default(false).describe("Never ask the registry itself, whatever the mirror answers."),
 });
 
 export const SiteConfig = z.strictObject({
@@ -76,9 +143,9 @@ export const SiteConfig = z.strictObject({
     directory: z.string().min(1).describe("Directory with Harbor task directories and index.json."),
   }),
   harness: z
-    .record(z.string().regex(/^[A-Za-z0-9_-]+$/), HarnessDefinition)
+    .record(z.string().regex(/^[A-Za-z0-9_-]+$/), z.union([AdapterHarness, ConfiguredHarness]))
     .default({})
-    .describe("Harnesses by name."),
+    .describe("Harnesses by name: one with an adapter, or a configured command."),
   proxy: z
     .strictObject({
       host: z.string().default("127.0.0.1").describe("Address the model API binds to."),
@@ -116,7 +183,24 @@ export const SiteConfig = z.strictObject({
         .default("auto")
         .describe("auto: runc as root on Linux, else Docker, else process (insecure, development only)."),
       runc: z.string().default("runc").describe("Path or name of the runc binary."),
-      maxConcurrentStarts: z.int().min(1).default(4).describe("Sandboxes being started at once."),
+      images: z
+        .strictObject({
+          rewrite: z
+            .array(ImageRewrite)
+            .default([])
+            .describe("Mirrors and pull-through caches, tried in order before the registry itself."),
+          dockerConfig: z
+            .string()
+            .min(1)
+            .optional()
+            .describe("File with registry logins as `docker login` writes it; Docker's own when absent."),
+        })
+        .prefault({}),
+      maxConcurrentStarts: z
+        .int()
+        .min(1)
+        .optional()
+        .describe("Sandboxes being started at once; two per core when absent."),
       maxSandboxes: z.int().min(1).default(256).describe("Sandboxes prepared or running at once."),
       cpus: z.number().positive().default(1).describe("CPUs a sandbox may use."),
       memoryBytes: z.int().min(16_777_216).default(536_870_912).describe("Memory a sandbox may use, bytes."),
@@ -127,6 +211,38 @@ export const SiteConfig = z.strictObject({
         .default(268_435_456)
         .describe("Bytes an agent may change in its workspace."),
       outputBytes: z.int().min(1024).default(1_048_576).describe("Bytes of output kept of one command."),
+      taskVariables: z
+        .array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/))
+        .default([])
+        .describe("Variables of the sandbox-manager's environment that tasks may ask for by their names."),
+      publicHosts: z
+        .array(z.string().regex(/^[A-Za-z0-9.-]+$/, "must be a host name or an IPv4 address"))
+        .default([])
+        .describe(
+          "Hosts the agent of a task that asks for a public network can reach besides the model; none: only the model.",
+        ),
+      shared: z
+        .record(z.string().regex(/^[A-Za-z0-9_-]+$/), z.string().startsWith("/"))
+        .default({})
+        .describe("Directories by name that run files may mount read-only into their sandboxes."),
+      maxScratchBytes: z
+        .int()
+        .min(0)
+        .default(1_073_741_824)
+        .describe("Bytes of all scratch volumes of one sandbox together."),
+      templateBytes: z
+        .int()
+        .min(0)
+        .default(8_589_934_592)
+        .describe("Bytes of templates kept; the longest unused go first, those in use stay."),
+      templateAgeMs: positiveMs
+        .default(3_600_000)
+        .describe("Time after its last use a template is kept, milliseconds."),
+      maxKept: z
+        .int()
+        .min(0)
+        .default(8)
+        .describe("Sandboxes of ended trials kept to be looked into; the oldest goes first."),
     })
     .prefault({}),
   verifier: z
@@ -147,4 +263,5 @@ export const SiteConfig = z.strictObject({
 });
 
 export type SiteConfig = z.infer<typeof SiteConfig>;
-export type HarnessConfig = z.infer<typeof HarnessDefinition>;
+/** A harness as a site file writes it: what has a default may be absent. */
+export type HarnessSettings = NonNullable<z.input<typeof SiteConfig>["harness"]>[string];

@@ -6,7 +6,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Sampling, SessionSealed } from "./capture_pb.js";
 import { file_mortise_v1_capture } from "./capture_pb.js";
-import type { Content, StageTime, TaskRef } from "./common_pb.js";
+import type { Content, StageTime, TaskRef, TerminationReason } from "./common_pb.js";
 import { file_mortise_v1_common } from "./common_pb.js";
 import type { Ledger, RunPhase } from "./metrics_pb.js";
 import { file_mortise_v1_metrics } from "./metrics_pb.js";
@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file mortise/v1/control.proto.
  */
 export const file_mortise_v1_control: GenFile = /*@__PURE__*/
-  fileDesc("Chhtb3J0aXNlL3YxL2NvbnRyb2wucHJvdG8SCm1vcnRpc2UudjEigQEKDVNlc3Npb25CdWRnZXQSDQoFdHVybnMYASABKA0SFQoNcHJvbXB0X3Rva2VucxgCIAEoBBIXCg9yZXNwb25zZV90b2tlbnMYAyABKAQSFQoNd2FsbF9jbG9ja19tcxgEIAEoDRIaChJ0dXJuc193aXRob3V0X2NhbGwYBSABKA0iqAEKEk9wZW5TZXNzaW9uUmVxdWVzdBILCgNydW4YASABKAkSDQoFdHJpYWwYAiABKAkSEgoKZXZhbHVhdGlvbhgDIAEoCBIPCgdybmdfa2V5GAQgASgJEiYKCHNhbXBsaW5nGAUgASgLMhQubW9ydGlzZS52MS5TYW1wbGluZxIpCgZidWRnZXQYBiABKAsyGS5tb3J0aXNlLnYxLlNlc3Npb25CdWRnZXQiWwoTT3BlblNlc3Npb25SZXNwb25zZRIPCgdzZXNzaW9uGAEgASgJEg0KBXRva2VuGAIgASgJEhUKDW1vZGVsX2FkZHJlc3MYAyABKAkSDQoFbW9kZWwYBCABKAkiMAoSU2VhbFNlc3Npb25SZXF1ZXN0EgsKA3J1bhgBIAEoCRINCgV0cmlhbBgCIAEoCSJVChNTZWFsU2Vzc2lvblJlc3BvbnNlEicKBHNlYWwYASABKAsyGS5tb3J0aXNlLnYxLlNlc3Npb25TZWFsZWQSFQoNc2VhbF9zZXF1ZW5jZRgCIAEoBCIXChVHZXRQcm94eVN0YXR1c1JlcXVlc3QiqAEKDEVuZ2luZVN0YXR1cxIOCgZlbmdpbmUYASABKAkSCwoDcnVuGAIgASgJEg8KB3ZlcnNpb24YAyABKAQSDgoGc2hhMjU2GAQgASgJEhQKDGFjdGl2ZV90dXJucxgFIAEoDRIWCg5jb21wdXRlX2NwdV9tcxgGIAEoARIWCg5zYW1wbGVkX3Rva2VucxgHIAEoBBIUCgxjb25zZXF1ZW5jZXMYCCADKAkiWgoWR2V0UHJveHlTdGF0dXNSZXNwb25zZRIpCgdlbmdpbmVzGAEgAygLMhgubW9ydGlzZS52MS5FbmdpbmVTdGF0dXMSFQoNb3Blbl9zZXNzaW9ucxgCIAEoDSI+ChFTdGFydEFnZW50UmVxdWVzdBILCgNydW4YASABKAkSDQoFdHJpYWwYAiABKAkSDQoFbGVhc2UYAyABKAkiJQoSU3RhcnRBZ2VudFJlc3BvbnNlEg8KB3N0YXJ0ZWQYASABKAgiQAoSQ2FuY2VsVHJpYWxSZXF1ZXN0EgsKA3J1bhgBIAEoCRINCgV0cmlhbBgCIAEoCRIOCgZyZWFzb24YAyABKAkiKAoTQ2FuY2VsVHJpYWxSZXNwb25zZRIRCgljYW5jZWxsZWQYASABKAgi8AIKDlJ1bk9uY2VSZXF1ZXN0EgsKA3J1bhgBIAEoCRINCgV0cmlhbBgCIAEoCRIhCgR0YXNrGAMgASgLMhMubW9ydGlzZS52MS5UYXNrUmVmEiIKBXBhdGNoGAQgASgLMhMubW9ydGlzZS52MS5Db250ZW50EgwKBGFyZ3YYBSADKAkSQAoLZW52aXJvbm1lbnQYBiADKAsyKy5tb3J0aXNlLnYxLlJ1bk9uY2VSZXF1ZXN0LkVudmlyb25tZW50RW50cnkSEgoKd2l0aF90ZXN0cxgHIAEoCBIVCg13aXRoX3NvbHV0aW9uGAggASgIEhIKCnRpbWVvdXRfbXMYCSABKA0SKQoGbGltaXRzGAogASgLMhkubW9ydGlzZS52MS5TYW5kYm94TGltaXRzEg0KBXN0ZGluGAsgASgMGjIKEEVudmlyb25tZW50RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKQAgoPUnVuT25jZVJlc3BvbnNlEhQKDGZhaWx1cmVfY29kZRgBIAEoCRIWCg5mYWlsdXJlX3JlYXNvbhgCIAEoCRIRCglleGl0X2NvZGUYAyABKAUSDgoGc2lnbmFsGAQgASgJEhEKCXRpbWVkX291dBgFIAEoCBIVCg1vdXRfb2ZfbWVtb3J5GAYgASgIEg4KBnN0ZG91dBgHIAEoDBIOCgZzdGRlcnIYCCABKAwSGAoQb3V0cHV0X3RydW5jYXRlZBgJIAEoCBIlCgZzdGFnZXMYCiADKAsyFS5tb3J0aXNlLnYxLlN0YWdlVGltZRIPCgdiYWNrZW5kGAsgASgJEhAKCGluc2VjdXJlGAwgASgIIhkKF0dldFNhbmRib3hTdGF0dXNSZXF1ZXN0IoEBChhHZXRTYW5kYm94U3RhdHVzUmVzcG9uc2USDwoHYmFja2VuZBgBIAEoCRIQCghpbnNlY3VyZRgCIAEoCBIRCglwcmVwYXJpbmcYAyABKA0SDAoEd2FybRgEIAEoDRIPCgdydW5uaW5nGAUgASgNEhAKCHdhcm5pbmdzGAYgAygJIhUKE0dldFJ1blN0YXR1c1JlcXVlc3QioAMKFEdldFJ1blN0YXR1c1Jlc3BvbnNlEgsKA3J1bhgBIAEoCRIjCgVwaGFzZRgCIAEoDjIULm1vcnRpc2UudjEuUnVuUGhhc2USDwoHdmVyc2lvbhgDIAEoBBIUCgxzdGVwX2Zvcm1pbmcYBCABKAQSFQoNdHJpYWxzX2Nsb3NlZBgFIAEoDRIVCg10cmlhbHNfbmVlZGVkGAYgASgNEhYKDnNldHVwX2ZhaWx1cmVzGAcgASgNEg4KBnF1ZXVlZBgIIAEoDRIMCgR3YXJtGAkgASgNEg8KB3J1bm5pbmcYCiABKA0SEQoJdmVyaWZ5aW5nGAsgASgNEhgKC21lYW5fcmV3YXJkGAwgASgBSACIAQESFAoMdHJpYWxzX2VuZGVkGA0gASgEEiIKBmxlZGdlchgOIAEoCzISLm1vcnRpc2UudjEuTGVkZ2VyEhAKCGRyYWluaW5nGA8gASgIEhcKD2V2YWx1YXRpb25fZG9uZRgQIAEoDRIYChBldmFsdWF0aW9uX3RvdGFsGBEgASgNQg4KDF9tZWFuX3Jld2FyZCIRCg9EcmFpblJ1blJlcXVlc3QiEgoQRHJhaW5SdW5SZXNwb25zZSIZChdHZXRUcmFpbmVyU3RhdHVzUmVxdWVzdCK/AQoYR2V0VHJhaW5lclN0YXR1c1Jlc3BvbnNlEgsKA3J1bhgBIAEoCRINCgVzdGF0ZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEEhcKD3dhcm1fc3RhcnRfc3RlcBgEIAEoDRIYChB3YXJtX3N0YXJ0X3N0ZXBzGAUgASgNEhEKBGxvc3MYBiABKAFIAIgBARIWCg5jb21wdXRlX2NwdV9tcxgHIAEoARIPCgdiYWNrZW5kGAggASgJQgcKBV9sb3NzMocCCgxQcm94eVNlcnZpY2USTgoLT3BlblNlc3Npb24SHi5tb3J0aXNlLnYxLk9wZW5TZXNzaW9uUmVxdWVzdBofLm1vcnRpc2UudjEuT3BlblNlc3Npb25SZXNwb25zZRJOCgtTZWFsU2Vzc2lvbhIeLm1vcnRpc2UudjEuU2VhbFNlc3Npb25SZXF1ZXN0Gh8ubW9ydGlzZS52MS5TZWFsU2Vzc2lvblJlc3BvbnNlElcKDkdldFByb3h5U3RhdHVzEiEubW9ydGlzZS52MS5HZXRQcm94eVN0YXR1c1JlcXVlc3QaIi5tb3J0aXNlLnYxLkdldFByb3h5U3RhdHVzUmVzcG9uc2Uy0AIKDlNhbmRib3hTZXJ2aWNlEksKClN0YXJ0QWdlbnQSHS5tb3J0aXNlLnYxLlN0YXJ0QWdlbnRSZXF1ZXN0Gh4ubW9ydGlzZS52MS5TdGFydEFnZW50UmVzcG9uc2USTgoLQ2FuY2VsVHJpYWwSHi5tb3J0aXNlLnYxLkNhbmNlbFRyaWFsUmVxdWVzdBofLm1vcnRpc2UudjEuQ2FuY2VsVHJpYWxSZXNwb25zZRJCCgdSdW5PbmNlEhoubW9ydGlzZS52MS5SdW5PbmNlUmVxdWVzdBobLm1vcnRpc2UudjEuUnVuT25jZVJlc3BvbnNlEl0KEEdldFNhbmRib3hTdGF0dXMSIy5tb3J0aXNlLnYxLkdldFNhbmRib3hTdGF0dXNSZXF1ZXN0GiQubW9ydGlzZS52MS5HZXRTYW5kYm94U3RhdHVzUmVzcG9uc2UyrAEKEFNjaGVkdWxlclNlcnZpY2USUQoMR2V0UnVuU3RhdHVzEh8ubW9ydGlzZS52MS5HZXRSdW5TdGF0dXNSZXF1ZXN0GiAubW9ydGlzZS52MS5HZXRSdW5TdGF0dXNSZXNwb25zZRJFCghEcmFpblJ1bhIbLm1vcnRpc2UudjEuRHJhaW5SdW5SZXF1ZXN0GhwubW9ydGlzZS52MS5EcmFpblJ1blJlc3BvbnNlMm8KDlRyYWluZXJTZXJ2aWNlEl0KEEdldFRyYWluZXJTdGF0dXMSIy5tb3J0aXNlLnYxLkdldFRyYWluZXJTdGF0dXNSZXF1ZXN0GiQubW9ydGlzZS52MS5HZXRUcmFpbmVyU3RhdHVzUmVzcG9uc2ViBnByb3RvMw", [file_mortise_v1_capture, file_mortise_v1_common, file_mortise_v1_metrics, file_mortise_v1_sandbox]);
+  fileDesc("Chhtb3J0aXNlL3YxL2NvbnRyb2wucHJvdG8SCm1vcnRpc2UudjEigQEKDVNlc3Npb25CdWRnZXQSDQoFdHVybnMYASABKA0SFQoNcHJvbXB0X3Rva2VucxgCIAEoBBIXCg9yZXNwb25zZV90b2tlbnMYAyABKAQSFQoNd2FsbF9jbG9ja19tcxgEIAEoDRIaChJ0dXJuc193aXRob3V0X2NhbGwYBSABKA0iqAEKEk9wZW5TZXNzaW9uUmVxdWVzdBILCgNydW4YASABKAkSDQoFdHJpYWwYAiABKAkSEgoKZXZhbHVhdGlvbhgDIAEoCBIPCgdybmdfa2V5GAQgASgJEiYKCHNhbXBsaW5nGAUgASgLMhQubW9ydGlzZS52MS5TYW1wbGluZxIpCgZidWRnZXQYBiABKAsyGS5tb3J0aXNlLnYxLlNlc3Npb25CdWRnZXQiWwoTT3BlblNlc3Npb25SZXNwb25zZRIPCgdzZXNzaW9uGAEgASgJEg0KBXRva2VuGAIgASgJEhUKDW1vZGVsX2FkZHJlc3MYAyABKAkSDQoFbW9kZWwYBCABKAkiMAoSU2VhbFNlc3Npb25SZXF1ZXN0EgsKA3J1bhgBIAEoCRINCgV0cmlhbBgCIAEoCSJVChNTZWFsU2Vzc2lvblJlc3BvbnNlEicKBHNlYWwYASABKAsyGS5tb3J0aXNlLnYxLlNlc3Npb25TZWFsZWQSFQoNc2VhbF9zZXF1ZW5jZRgCIAEoBCIXChVHZXRQcm94eVN0YXR1c1JlcXVlc3QiqAEKDEVuZ2luZVN0YXR1cxIOCgZlbmdpbmUYASABKAkSCwoDcnVuGAIgASgJEg8KB3ZlcnNpb24YAyABKAQSDgoGc2hhMjU2GAQgASgJEhQKDGFjdGl2ZV90dXJucxgFIAEoDRIWCg5jb21wdXRlX2NwdV9tcxgGIAEoARIWCg5zYW1wbGVkX3Rva2VucxgHIAEoBBIUCgxjb25zZXF1ZW5jZXMYCCADKAkiWgoWR2V0UHJveHlTdGF0dXNSZXNwb25zZRIpCgdlbmdpbmVzGAEgAygLMhgubW9ydGlzZS52MS5FbmdpbmVTdGF0dXMSFQoNb3Blbl9zZXNzaW9ucxgCIAEoDSI+ChFTdGFydEFnZW50UmVxdWVzdBILCgNydW4YASABKAkSDQoFdHJpYWwYAiABKAkSDQoFbGVhc2UYAyABKAkiJQoSU3RhcnRBZ2VudFJlc3BvbnNlEg8KB3N0YXJ0ZWQYASABKAgiQAoSQ2FuY2VsVHJpYWxSZXF1ZXN0EgsKA3J1bhgBIAEoCRINCgV0cmlhbBgCIAEoCRIOCgZyZWFzb24YAyABKAkiKAoTQ2FuY2VsVHJpYWxSZXNwb25zZRIRCgljYW5jZWxsZWQYASABKAgi8AIKDlJ1bk9uY2VSZXF1ZXN0EgsKA3J1bhgBIAEoCRINCgV0cmlhbBgCIAEoCRIhCgR0YXNrGAMgASgLMhMubW9ydGlzZS52MS5UYXNrUmVmEiIKBXBhdGNoGAQgASgLMhMubW9ydGlzZS52MS5Db250ZW50EgwKBGFyZ3YYBSADKAkSQAoLZW52aXJvbm1lbnQYBiADKAsyKy5tb3J0aXNlLnYxLlJ1bk9uY2VSZXF1ZXN0LkVudmlyb25tZW50RW50cnkSEgoKd2l0aF90ZXN0cxgHIAEoCBIVCg13aXRoX3NvbHV0aW9uGAggASgIEhIKCnRpbWVvdXRfbXMYCSABKA0SKQoGbGltaXRzGAogASgLMhkubW9ydGlzZS52MS5TYW5kYm94TGltaXRzEg0KBXN0ZGluGAsgASgMGjIKEEVudmlyb25tZW50RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKQAgoPUnVuT25jZVJlc3BvbnNlEhQKDGZhaWx1cmVfY29kZRgBIAEoCRIWCg5mYWlsdXJlX3JlYXNvbhgCIAEoCRIRCglleGl0X2NvZGUYAyABKAUSDgoGc2lnbmFsGAQgASgJEhEKCXRpbWVkX291dBgFIAEoCBIVCg1vdXRfb2ZfbWVtb3J5GAYgASgIEg4KBnN0ZG91dBgHIAEoDBIOCgZzdGRlcnIYCCABKAwSGAoQb3V0cHV0X3RydW5jYXRlZBgJIAEoCBIlCgZzdGFnZXMYCiADKAsyFS5tb3J0aXNlLnYxLlN0YWdlVGltZRIPCgdiYWNrZW5kGAsgASgJEhAKCGluc2VjdXJlGAwgASgIIhkKF0dldFNhbmRib3hTdGF0dXNSZXF1ZXN0IuIBChhHZXRTYW5kYm94U3RhdHVzUmVzcG9uc2USDwoHYmFja2VuZBgBIAEoCRIQCghpbnNlY3VyZRgCIAEoCBIRCglwcmVwYXJpbmcYAyABKA0SDAoEd2FybRgEIAEoDRIPCgdydW5uaW5nGAUgASgNEhAKCHdhcm5pbmdzGAYgAygJEiYKBmhlYWx0aBgHIAEoCzIWLm1vcnRpc2UudjEuSG9zdEhlYWx0aBIRCgl0ZW1wbGF0ZXMYCCABKA0SFgoOdGVtcGxhdGVfYnl0ZXMYCSABKAQSDAoEa2VwdBgKIAEoDSLWAQoKSG9zdEhlYWx0aBIUCgdjZ3JvdXBzGAEgASgESACIAQESGQoMcGVyY3B1X2J5dGVzGAIgASgESAGIAQESFgoJZGlza193YWl0GAMgASgBSAKIAQESGQoMc3RhcnRfcDUwX21zGAQgASgBSAOIAQESGAoLZm9ya19wNTBfbXMYBSABKAFIBIgBAUIKCghfY2dyb3Vwc0IPCg1fcGVyY3B1X2J5dGVzQgwKCl9kaXNrX3dhaXRCDwoNX3N0YXJ0X3A1MF9tc0IOCgxfZm9ya19wNTBfbXMiUgoOUHJld2FybVJlcXVlc3QSCwoDcnVuGAEgASgJEg8KB2hhcm5lc3MYAiABKAkSIgoFdGFza3MYAyADKAsyEy5tb3J0aXNlLnYxLlRhc2tSZWYiIwoPUHJld2FybVJlc3BvbnNlEhAKCGFjY2VwdGVkGAEgASgNIhEKD0xpc3RLZXB0UmVxdWVzdCKCAQoLS2VwdFNhbmRib3gSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEgwKBHRhc2sYAyABKAkSMgoLdGVybWluYXRpb24YBCABKA4yHS5tb3J0aXNlLnYxLlRlcm1pbmF0aW9uUmVhc29uEhUKDWV4cGlyZXNfYXRfbXMYBSABKAQiPgoQTGlzdEtlcHRSZXNwb25zZRIqCglzYW5kYm94ZXMYASADKAsyFy5tb3J0aXNlLnYxLktlcHRTYW5kYm94ImoKD0V4ZWNLZXB0UmVxdWVzdBILCgNydW4YASABKAkSDQoFdHJpYWwYAiABKAkSDAoEYXJndhgDIAMoCRIMCgR1c2VyGAQgASgJEgsKA2N3ZBgFIAEoCRISCgp0aW1lb3V0X21zGAYgASgNIrEBChBFeGVjS2VwdFJlc3BvbnNlEhEKCWV4aXRfY29kZRgBIAEoBRIOCgZzaWduYWwYAiABKAkSEQoJdGltZWRfb3V0GAMgASgIEhUKDW91dF9vZl9tZW1vcnkYBCABKAgSDgoGc3Rkb3V0GAUgASgMEg4KBnN0ZGVychgGIAEoDBIYChBvdXRwdXRfdHJ1bmNhdGVkGAcgASgIEhYKDmZhaWx1cmVfcmVhc29uGAggASgJIjAKElJlbGVhc2VLZXB0UmVxdWVzdBILCgNydW4YASABKAkSDQoFdHJpYWwYAiABKAkiJwoTUmVsZWFzZUtlcHRSZXNwb25zZRIQCghyZWxlYXNlZBgBIAEoCCIVChNHZXRSdW5TdGF0dXNSZXF1ZXN0IqADChRHZXRSdW5TdGF0dXNSZXNwb25zZRILCgNydW4YASABKAkSIwoFcGhhc2UYAiABKA4yFC5tb3J0aXNlLnYxLlJ1blBoYXNlEg8KB3ZlcnNpb24YAyABKAQSFAoMc3RlcF9mb3JtaW5nGAQgASgEEhUKDXRyaWFsc19jbG9zZWQYBSABKA0SFQoNdHJpYWxzX25lZWRlZBgGIAEoDRIWCg5zZXR1cF9mYWlsdXJlcxgHIAEoDRIOCgZxdWV1ZWQYCCABKA0SDAoEd2FybRgJIAEoDRIPCgdydW5uaW5nGAogASgNEhEKCXZlcmlmeWluZxgLIAEoDRIYCgttZWFuX3Jld2FyZBgMIAEoAUgAiAEBEhQKDHRyaWFsc19lbmRlZBgNIAEoBBIiCgZsZWRnZXIYDiABKAsyEi5tb3J0aXNlLnYxLkxlZGdlchIQCghkcmFpbmluZxgPIAEoCBIXCg9ldmFsdWF0aW9uX2RvbmUYECABKA0SGAoQZXZhbHVhdGlvbl90b3RhbBgRIAEoDUIOCgxfbWVhbl9yZXdhcmQiEQoPRHJhaW5SdW5SZXF1ZXN0IhIKEERyYWluUnVuUmVzcG9uc2UiGQoXR2V0VHJhaW5lclN0YXR1c1JlcXVlc3QivwEKGEdldFRyYWluZXJTdGF0dXNSZXNwb25zZRILCgNydW4YASABKAkSDQoFc3RhdGUYAiABKAkSDwoHdmVyc2lvbhgDIAEoBBIXCg93YXJtX3N0YXJ0X3N0ZXAYBCABKA0SGAoQd2FybV9zdGFydF9zdGVwcxgFIAEoDRIRCgRsb3NzGAYgASgBSACIAQESFgoOY29tcHV0ZV9jcHVfbXMYByABKAESDwoHYmFja2VuZBgIIAEoCUIHCgVfbG9zczKHAgoMUHJveHlTZXJ2aWNlEk4KC09wZW5TZXNzaW9uEh4ubW9ydGlzZS52MS5PcGVuU2Vzc2lvblJlcXVlc3QaHy5tb3J0aXNlLnYxLk9wZW5TZXNzaW9uUmVzcG9uc2USTgoLU2VhbFNlc3Npb24SHi5tb3J0aXNlLnYxLlNlYWxTZXNzaW9uUmVxdWVzdBofLm1vcnRpc2UudjEuU2VhbFNlc3Npb25SZXNwb25zZRJXCg5HZXRQcm94eVN0YXR1cxIhLm1vcnRpc2UudjEuR2V0UHJveHlTdGF0dXNSZXF1ZXN0GiIubW9ydGlzZS52MS5HZXRQcm94eVN0YXR1c1Jlc3BvbnNlMvIECg5TYW5kYm94U2VydmljZRJLCgpTdGFydEFnZW50Eh0ubW9ydGlzZS52MS5TdGFydEFnZW50UmVxdWVzdBoeLm1vcnRpc2UudjEuU3RhcnRBZ2VudFJlc3BvbnNlEk4KC0NhbmNlbFRyaWFsEh4ubW9ydGlzZS52MS5DYW5jZWxUcmlhbFJlcXVlc3QaHy5tb3J0aXNlLnYxLkNhbmNlbFRyaWFsUmVzcG9uc2USQgoHUnVuT25jZRIaLm1vcnRpc2UudjEuUnVuT25jZVJlcXVlc3QaGy5tb3J0aXNlLnYxLlJ1bk9uY2VSZXNwb25zZRJdChBHZXRTYW5kYm94U3RhdHVzEiMubW9ydGlzZS52MS5HZXRTYW5kYm94U3RhdHVzUmVxdWVzdBokLm1vcnRpc2UudjEuR2V0U2FuZGJveFN0YXR1c1Jlc3BvbnNlEkIKB1ByZXdhcm0SGi5tb3J0aXNlLnYxLlByZXdhcm1SZXF1ZXN0GhsubW9ydGlzZS52MS5QcmV3YXJtUmVzcG9uc2USRQoITGlzdEtlcHQSGy5tb3J0aXNlLnYxLkxpc3RLZXB0UmVxdWVzdBocLm1vcnRpc2UudjEuTGlzdEtlcHRSZXNwb25zZRJFCghFeGVjS2VwdBIbLm1vcnRpc2UudjEuRXhlY0tlcHRSZXF1ZXN0GhwubW9ydGlzZS52MS5FeGVjS2VwdFJlc3BvbnNlEk4KC1JlbGVhc2VLZXB0Eh4ubW9ydGlzZS52MS5SZWxlYXNlS2VwdFJlcXVlc3QaHy5tb3J0aXNlLnYxLlJlbGVhc2VLZXB0UmVzcG9uc2UyrAEKEFNjaGVkdWxlclNlcnZpY2USUQoMR2V0UnVuU3RhdHVzEh8ubW9ydGlzZS52MS5HZXRSdW5TdGF0dXNSZXF1ZXN0GiAubW9ydGlzZS52MS5HZXRSdW5TdGF0dXNSZXNwb25zZRJFCghEcmFpblJ1bhIbLm1vcnRpc2UudjEuRHJhaW5SdW5SZXF1ZXN0GhwubW9ydGlzZS52MS5EcmFpblJ1blJlc3BvbnNlMm8KDlRyYWluZXJTZXJ2aWNlEl0KEEdldFRyYWluZXJTdGF0dXMSIy5tb3J0aXNlLnYxLkdldFRyYWluZXJTdGF0dXNSZXF1ZXN0GiQubW9ydGlzZS52MS5HZXRUcmFpbmVyU3RhdHVzUmVzcG9uc2ViBnByb3RvMw", [file_mortise_v1_capture, file_mortise_v1_common, file_mortise_v1_metrics, file_mortise_v1_sandbox]);
 
 /**
  * @generated from message mortise.v1.SessionBudget
@@ -555,6 +555,28 @@ export type GetSandboxStatusResponse = Message<"mortise.v1.GetSandboxStatusRespo
    * @generated from field: repeated string warnings = 6;
    */
   warnings: string[];
+
+  /**
+   * @generated from field: mortise.v1.HostHealth health = 7;
+   */
+  health?: HostHealth | undefined;
+
+  /**
+   * Templates held, and what they take.
+   *
+   * @generated from field: uint32 templates = 8;
+   */
+  templates: number;
+
+  /**
+   * @generated from field: uint64 template_bytes = 9;
+   */
+  templateBytes: bigint;
+
+  /**
+   * @generated from field: uint32 kept = 10;
+   */
+  kept: number;
 };
 
 /**
@@ -563,6 +585,307 @@ export type GetSandboxStatusResponse = Message<"mortise.v1.GetSandboxStatusRespo
  */
 export const GetSandboxStatusResponseSchema: GenMessage<GetSandboxStatusResponse> = /*@__PURE__*/
   messageDesc(file_mortise_v1_control, 15);
+
+/**
+ * What makes every start slower when it grows. Absent where the kernel does not say.
+ *
+ * @generated from message mortise.v1.HostHealth
+ */
+export type HostHealth = Message<"mortise.v1.HostHealth"> & {
+  /**
+   * Memory control groups the kernel holds, dying ones included.
+   *
+   * @generated from field: optional uint64 cgroups = 1;
+   */
+  cgroups?: bigint | undefined;
+
+  /**
+   * Memory the kernel holds per cpu.
+   *
+   * @generated from field: optional uint64 percpu_bytes = 2;
+   */
+  percpuBytes?: bigint | undefined;
+
+  /**
+   * Share of the last 10 s in which something waited for a disk, 0 to 1.
+   *
+   * @generated from field: optional double disk_wait = 3;
+   */
+  diskWait?: number | undefined;
+
+  /**
+   * Median time to make a sandbox, of the last starts.
+   *
+   * @generated from field: optional double start_p50_ms = 4;
+   */
+  startP50Ms?: number | undefined;
+
+  /**
+   * @generated from field: optional double fork_p50_ms = 5;
+   */
+  forkP50Ms?: number | undefined;
+};
+
+/**
+ * Describes the message mortise.v1.HostHealth.
+ * Use `create(HostHealthSchema)` to create a new message.
+ */
+export const HostHealthSchema: GenMessage<HostHealth> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 16);
+
+/**
+ * @generated from message mortise.v1.PrewarmRequest
+ */
+export type PrewarmRequest = Message<"mortise.v1.PrewarmRequest"> & {
+  /**
+   * @generated from field: string run = 1;
+   */
+  run: string;
+
+  /**
+   * @generated from field: string harness = 2;
+   */
+  harness: string;
+
+  /**
+   * In the order they will be needed.
+   *
+   * @generated from field: repeated mortise.v1.TaskRef tasks = 3;
+   */
+  tasks: TaskRef[];
+};
+
+/**
+ * Describes the message mortise.v1.PrewarmRequest.
+ * Use `create(PrewarmRequestSchema)` to create a new message.
+ */
+export const PrewarmRequestSchema: GenMessage<PrewarmRequest> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 17);
+
+/**
+ * @generated from message mortise.v1.PrewarmResponse
+ */
+export type PrewarmResponse = Message<"mortise.v1.PrewarmResponse"> & {
+  /**
+   * Tasks that are ready, being prepared or in line.
+   *
+   * @generated from field: uint32 accepted = 1;
+   */
+  accepted: number;
+};
+
+/**
+ * Describes the message mortise.v1.PrewarmResponse.
+ * Use `create(PrewarmResponseSchema)` to create a new message.
+ */
+export const PrewarmResponseSchema: GenMessage<PrewarmResponse> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 18);
+
+/**
+ * @generated from message mortise.v1.ListKeptRequest
+ */
+export type ListKeptRequest = Message<"mortise.v1.ListKeptRequest"> & {
+};
+
+/**
+ * Describes the message mortise.v1.ListKeptRequest.
+ * Use `create(ListKeptRequestSchema)` to create a new message.
+ */
+export const ListKeptRequestSchema: GenMessage<ListKeptRequest> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 19);
+
+/**
+ * @generated from message mortise.v1.KeptSandbox
+ */
+export type KeptSandbox = Message<"mortise.v1.KeptSandbox"> & {
+  /**
+   * @generated from field: string run = 1;
+   */
+  run: string;
+
+  /**
+   * @generated from field: string trial = 2;
+   */
+  trial: string;
+
+  /**
+   * @generated from field: string task = 3;
+   */
+  task: string;
+
+  /**
+   * @generated from field: mortise.v1.TerminationReason termination = 4;
+   */
+  termination: TerminationReason;
+
+  /**
+   * @generated from field: uint64 expires_at_ms = 5;
+   */
+  expiresAtMs: bigint;
+};
+
+/**
+ * Describes the message mortise.v1.KeptSandbox.
+ * Use `create(KeptSandboxSchema)` to create a new message.
+ */
+export const KeptSandboxSchema: GenMessage<KeptSandbox> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 20);
+
+/**
+ * @generated from message mortise.v1.ListKeptResponse
+ */
+export type ListKeptResponse = Message<"mortise.v1.ListKeptResponse"> & {
+  /**
+   * @generated from field: repeated mortise.v1.KeptSandbox sandboxes = 1;
+   */
+  sandboxes: KeptSandbox[];
+};
+
+/**
+ * Describes the message mortise.v1.ListKeptResponse.
+ * Use `create(ListKeptResponseSchema)` to create a new message.
+ */
+export const ListKeptResponseSchema: GenMessage<ListKeptResponse> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 21);
+
+/**
+ * @generated from message mortise.v1.ExecKeptRequest
+ */
+export type ExecKeptRequest = Message<"mortise.v1.ExecKeptRequest"> & {
+  /**
+   * @generated from field: string run = 1;
+   */
+  run: string;
+
+  /**
+   * @generated from field: string trial = 2;
+   */
+  trial: string;
+
+  /**
+   * @generated from field: repeated string argv = 3;
+   */
+  argv: string[];
+
+  /**
+   * "agent" (the default) or "root".
+   *
+   * @generated from field: string user = 4;
+   */
+  user: string;
+
+  /**
+   * Absolute path; the work tree when empty.
+   *
+   * @generated from field: string cwd = 5;
+   */
+  cwd: string;
+
+  /**
+   * @generated from field: uint32 timeout_ms = 6;
+   */
+  timeoutMs: number;
+};
+
+/**
+ * Describes the message mortise.v1.ExecKeptRequest.
+ * Use `create(ExecKeptRequestSchema)` to create a new message.
+ */
+export const ExecKeptRequestSchema: GenMessage<ExecKeptRequest> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 22);
+
+/**
+ * @generated from message mortise.v1.ExecKeptResponse
+ */
+export type ExecKeptResponse = Message<"mortise.v1.ExecKeptResponse"> & {
+  /**
+   * @generated from field: int32 exit_code = 1;
+   */
+  exitCode: number;
+
+  /**
+   * @generated from field: string signal = 2;
+   */
+  signal: string;
+
+  /**
+   * @generated from field: bool timed_out = 3;
+   */
+  timedOut: boolean;
+
+  /**
+   * @generated from field: bool out_of_memory = 4;
+   */
+  outOfMemory: boolean;
+
+  /**
+   * @generated from field: bytes stdout = 5;
+   */
+  stdout: Uint8Array;
+
+  /**
+   * @generated from field: bytes stderr = 6;
+   */
+  stderr: Uint8Array;
+
+  /**
+   * @generated from field: bool output_truncated = 7;
+   */
+  outputTruncated: boolean;
+
+  /**
+   * Set when the command could not be run.
+   *
+   * @generated from field: string failure_reason = 8;
+   */
+  failureReason: string;
+};
+
+/**
+ * Describes the message mortise.v1.ExecKeptResponse.
+ * Use `create(ExecKeptResponseSchema)` to create a new message.
+ */
+export const ExecKeptResponseSchema: GenMessage<ExecKeptResponse> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 23);
+
+/**
+ * @generated from message mortise.v1.ReleaseKeptRequest
+ */
+export type ReleaseKeptRequest = Message<"mortise.v1.ReleaseKeptRequest"> & {
+  /**
+   * @generated from field: string run = 1;
+   */
+  run: string;
+
+  /**
+   * @generated from field: string trial = 2;
+   */
+  trial: string;
+};
+
+/**
+ * Describes the message mortise.v1.ReleaseKeptRequest.
+ * Use `create(ReleaseKeptRequestSchema)` to create a new message.
+ */
+export const ReleaseKeptRequestSchema: GenMessage<ReleaseKeptRequest> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 24);
+
+/**
+ * @generated from message mortise.v1.ReleaseKeptResponse
+ */
+export type ReleaseKeptResponse = Message<"mortise.v1.ReleaseKeptResponse"> & {
+  /**
+   * @generated from field: bool released = 1;
+   */
+  released: boolean;
+};
+
+/**
+ * Describes the message mortise.v1.ReleaseKeptResponse.
+ * Use `create(ReleaseKeptResponseSchema)` to create a new message.
+ */
+export const ReleaseKeptResponseSchema: GenMessage<ReleaseKeptResponse> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 25);
 
 /**
  * @generated from message mortise.v1.GetRunStatusRequest
@@ -575,7 +898,7 @@ export type GetRunStatusRequest = Message<"mortise.v1.GetRunStatusRequest"> & {
  * Use `create(GetRunStatusRequestSchema)` to create a new message.
  */
 export const GetRunStatusRequestSchema: GenMessage<GetRunStatusRequest> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 16);
+  messageDesc(file_mortise_v1_control, 26);
 
 /**
  * @generated from message mortise.v1.GetRunStatusResponse
@@ -676,7 +999,7 @@ export type GetRunStatusResponse = Message<"mortise.v1.GetRunStatusResponse"> & 
  * Use `create(GetRunStatusResponseSchema)` to create a new message.
  */
 export const GetRunStatusResponseSchema: GenMessage<GetRunStatusResponse> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 17);
+  messageDesc(file_mortise_v1_control, 27);
 
 /**
  * @generated from message mortise.v1.DrainRunRequest
@@ -689,7 +1012,7 @@ export type DrainRunRequest = Message<"mortise.v1.DrainRunRequest"> & {
  * Use `create(DrainRunRequestSchema)` to create a new message.
  */
 export const DrainRunRequestSchema: GenMessage<DrainRunRequest> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 18);
+  messageDesc(file_mortise_v1_control, 28);
 
 /**
  * @generated from message mortise.v1.DrainRunResponse
@@ -702,7 +1025,7 @@ export type DrainRunResponse = Message<"mortise.v1.DrainRunResponse"> & {
  * Use `create(DrainRunResponseSchema)` to create a new message.
  */
 export const DrainRunResponseSchema: GenMessage<DrainRunResponse> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 19);
+  messageDesc(file_mortise_v1_control, 29);
 
 /**
  * @generated from message mortise.v1.GetTrainerStatusRequest
@@ -715,7 +1038,7 @@ export type GetTrainerStatusRequest = Message<"mortise.v1.GetTrainerStatusReques
  * Use `create(GetTrainerStatusRequestSchema)` to create a new message.
  */
 export const GetTrainerStatusRequestSchema: GenMessage<GetTrainerStatusRequest> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 20);
+  messageDesc(file_mortise_v1_control, 30);
 
 /**
  * @generated from message mortise.v1.GetTrainerStatusResponse
@@ -769,7 +1092,7 @@ export type GetTrainerStatusResponse = Message<"mortise.v1.GetTrainerStatusRespo
  * Use `create(GetTrainerStatusResponseSchema)` to create a new message.
  */
 export const GetTrainerStatusResponseSchema: GenMessage<GetTrainerStatusResponse> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 21);
+  messageDesc(file_mortise_v1_control, 31);
 
 /**
  * Sessions at a proxy replica.
@@ -849,6 +1172,46 @@ export const SandboxService: GenService<{
     methodKind: "unary";
     input: typeof GetSandboxStatusRequestSchema;
     output: typeof GetSandboxStatusResponseSchema;
+  },
+  /**
+   * Says which tasks will be launched next, so that their images and templates are ready. Returns at once.
+   *
+   * @generated from rpc mortise.v1.SandboxService.Prewarm
+   */
+  prewarm: {
+    methodKind: "unary";
+    input: typeof PrewarmRequestSchema;
+    output: typeof PrewarmResponseSchema;
+  },
+  /**
+   * The sandboxes of ended trials that were kept to be looked into.
+   *
+   * @generated from rpc mortise.v1.SandboxService.ListKept
+   */
+  listKept: {
+    methodKind: "unary";
+    input: typeof ListKeptRequestSchema;
+    output: typeof ListKeptResponseSchema;
+  },
+  /**
+   * Runs one command in a kept sandbox, without any network.
+   *
+   * @generated from rpc mortise.v1.SandboxService.ExecKept
+   */
+  execKept: {
+    methodKind: "unary";
+    input: typeof ExecKeptRequestSchema;
+    output: typeof ExecKeptResponseSchema;
+  },
+  /**
+   * Removes a kept sandbox before its time. Idempotent.
+   *
+   * @generated from rpc mortise.v1.SandboxService.ReleaseKept
+   */
+  releaseKept: {
+    methodKind: "unary";
+    input: typeof ReleaseKeptRequestSchema;
+    output: typeof ReleaseKeptResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_mortise_v1_control, 1);

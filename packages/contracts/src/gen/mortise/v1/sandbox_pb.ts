@@ -2,8 +2,8 @@
 // @generated from file mortise/v1/sandbox.proto (package mortise.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Content, StageTime, TerminationReason } from "./common_pb.js";
 import { file_mortise_v1_common } from "./common_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file mortise/v1/sandbox.proto.
  */
 export const file_mortise_v1_sandbox: GenFile = /*@__PURE__*/
-  fileDesc("Chhtb3J0aXNlL3YxL3NhbmRib3gucHJvdG8SCm1vcnRpc2UudjEiawoNU2FuZGJveExpbWl0cxIMCgRjcHVzGAEgASgBEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBIMCgRwaWRzGAMgASgNEhIKCmRpc2tfYnl0ZXMYBCABKAQSFAoMb3V0cHV0X2J5dGVzGAUgASgEIiYKD1NhbmRib3hQcmVwYXJlZBITCgtycGNfYWRkcmVzcxgBIAEoCSK1AQoMU2FuZGJveEVuZGVkEjIKC3Rlcm1pbmF0aW9uGAEgASgOMh0ubW9ydGlzZS52MS5UZXJtaW5hdGlvblJlYXNvbhIRCglleGl0X2NvZGUYAiABKAUSDgoGc2lnbmFsGAMgASgJEiIKBXBhdGNoGAQgASgLMhMubW9ydGlzZS52MS5Db250ZW50EhUKDXBhdGNoX2VudHJpZXMYBSABKA0SEwoLb3V0cHV0X3RhaWwYBiABKAkiYQoNU2FuZGJveEZhaWxlZBIyCgt0ZXJtaW5hdGlvbhgBIAEoDjIdLm1vcnRpc2UudjEuVGVybWluYXRpb25SZWFzb24SDAoEY29kZRgCIAEoCRIOCgZyZWFzb24YAyABKAkipgIKDVNhbmRib3hSZXBvcnQSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEg0KBWxlYXNlGAMgASgJEg8KB21hbmFnZXIYBCABKAkSDwoHYmFja2VuZBgFIAEoCRIQCghpbnNlY3VyZRgGIAEoCBIlCgZzdGFnZXMYByADKAsyFS5tb3J0aXNlLnYxLlN0YWdlVGltZRIvCghwcmVwYXJlZBgIIAEoCzIbLm1vcnRpc2UudjEuU2FuZGJveFByZXBhcmVkSAASKQoFZW5kZWQYCSABKAsyGC5tb3J0aXNlLnYxLlNhbmRib3hFbmRlZEgAEisKBmZhaWxlZBgKIAEoCzIZLm1vcnRpc2UudjEuU2FuZGJveEZhaWxlZEgAQgYKBGZhY3RiBnByb3RvMw", [file_mortise_v1_common]);
+  fileDesc("Chhtb3J0aXNlL3YxL3NhbmRib3gucHJvdG8SCm1vcnRpc2UudjEiawoNU2FuZGJveExpbWl0cxIMCgRjcHVzGAEgASgBEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBIMCgRwaWRzGAMgASgNEhIKCmRpc2tfYnl0ZXMYBCABKAQSFAoMb3V0cHV0X2J5dGVzGAUgASgEIrwBChBTYW5kYm94T3ZlcnJpZGVzEhcKD2NwdXNfbXVsdGlwbGllchgBIAEoARIZChFtZW1vcnlfbXVsdGlwbGllchgCIAEoARIgChhhZ2VudF90aW1lb3V0X211bHRpcGxpZXIYAyABKAESJwoGbW91bnRzGAQgAygLMhcubW9ydGlzZS52MS5TaGFyZWRNb3VudBIpCgdzY3JhdGNoGAUgAygLMhgubW9ydGlzZS52MS5TY3JhdGNoU3BhY2UiKwoLU2hhcmVkTW91bnQSDAoEbmFtZRgBIAEoCRIOCgZ0YXJnZXQYAiABKAkiLQoMU2NyYXRjaFNwYWNlEg4KBnRhcmdldBgBIAEoCRINCgVieXRlcxgCIAEoBCJ5CgxTYW5kYm94UHJvb2YSIQoEc2VhbBgBIAEoCzITLm1vcnRpc2UudjEuQ29udGVudBIkCgduZXR3b3JrGAIgASgLMhMubW9ydGlzZS52MS5Db250ZW50EhEKCXJlYWNoYWJsZRgDIAEoCRINCgVub3RlcxgEIAMoCSImCg9TYW5kYm94UHJlcGFyZWQSEwoLcnBjX2FkZHJlc3MYASABKAkivwIKDFNhbmRib3hFbmRlZBIyCgt0ZXJtaW5hdGlvbhgBIAEoDjIdLm1vcnRpc2UudjEuVGVybWluYXRpb25SZWFzb24SEQoJZXhpdF9jb2RlGAIgASgFEg4KBnNpZ25hbBgDIAEoCRIiCgVwYXRjaBgEIAEoCzITLm1vcnRpc2UudjEuQ29udGVudBIVCg1wYXRjaF9lbnRyaWVzGAUgASgNEhMKC291dHB1dF90YWlsGAYgASgJEhcKD2hhcm5lc3NfdmVyc2lvbhgHIAEoCRInCgp0cmFuc2NyaXB0GAggASgLMhMubW9ydGlzZS52MS5Db250ZW50EhgKEHRyYW5zY3JpcHRfZmlsZXMYCSABKA0SHAoUdHJhbnNjcmlwdF90cnVuY2F0ZWQYCiABKAgSDgoGZW5kaW5nGAsgASgJImEKDVNhbmRib3hGYWlsZWQSMgoLdGVybWluYXRpb24YASABKA4yHS5tb3J0aXNlLnYxLlRlcm1pbmF0aW9uUmVhc29uEgwKBGNvZGUYAiABKAkSDgoGcmVhc29uGAMgASgJIv0CCg1TYW5kYm94UmVwb3J0EgsKA3J1bhgBIAEoCRINCgV0cmlhbBgCIAEoCRINCgVsZWFzZRgDIAEoCRIPCgdtYW5hZ2VyGAQgASgJEg8KB2JhY2tlbmQYBSABKAkSEAoIaW5zZWN1cmUYBiABKAgSJQoGc3RhZ2VzGAcgAygLMhUubW9ydGlzZS52MS5TdGFnZVRpbWUSLwoIcHJlcGFyZWQYCCABKAsyGy5tb3J0aXNlLnYxLlNhbmRib3hQcmVwYXJlZEgAEikKBWVuZGVkGAkgASgLMhgubW9ydGlzZS52MS5TYW5kYm94RW5kZWRIABIrCgZmYWlsZWQYCiABKAsyGS5tb3J0aXNlLnYxLlNhbmRib3hGYWlsZWRIABInCgVwcm9vZhgLIAEoCzIYLm1vcnRpc2UudjEuU2FuZGJveFByb29mEhoKDWtlcHRfdW50aWxfbXMYDCABKARIAYgBAUIGCgRmYWN0QhAKDl9rZXB0X3VudGlsX21zKnAKCktlZXBQb2xpY3kSGwoXS0VFUF9QT0xJQ1lfVU5TUEVDSUZJRUQQABIVChFLRUVQX1BPTElDWV9ORVZFUhABEhYKEktFRVBfUE9MSUNZX0ZBSUxFRBACEhYKEktFRVBfUE9MSUNZX0FMV0FZUxADYgZwcm90bzM", [file_mortise_v1_common]);
 
 /**
  * Limits of one sandbox; 0 means the site default.
@@ -54,6 +54,143 @@ export const SandboxLimitsSchema: GenMessage<SandboxLimits> = /*@__PURE__*/
   messageDesc(file_mortise_v1_sandbox, 0);
 
 /**
+ * How a run's sandboxes differ from what the task says; the site's limits still hold. 0 means unchanged.
+ *
+ * @generated from message mortise.v1.SandboxOverrides
+ */
+export type SandboxOverrides = Message<"mortise.v1.SandboxOverrides"> & {
+  /**
+   * Of what the task asks for.
+   *
+   * @generated from field: double cpus_multiplier = 1;
+   */
+  cpusMultiplier: number;
+
+  /**
+   * @generated from field: double memory_multiplier = 2;
+   */
+  memoryMultiplier: number;
+
+  /**
+   * Of the task's own limit, or the run's if that is lower.
+   *
+   * @generated from field: double agent_timeout_multiplier = 3;
+   */
+  agentTimeoutMultiplier: number;
+
+  /**
+   * @generated from field: repeated mortise.v1.SharedMount mounts = 4;
+   */
+  mounts: SharedMount[];
+
+  /**
+   * @generated from field: repeated mortise.v1.ScratchSpace scratch = 5;
+   */
+  scratch: ScratchSpace[];
+};
+
+/**
+ * Describes the message mortise.v1.SandboxOverrides.
+ * Use `create(SandboxOverridesSchema)` to create a new message.
+ */
+export const SandboxOverridesSchema: GenMessage<SandboxOverrides> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_sandbox, 1);
+
+/**
+ * A directory the site file names, mounted read-only.
+ *
+ * @generated from message mortise.v1.SharedMount
+ */
+export type SharedMount = Message<"mortise.v1.SharedMount"> & {
+  /**
+   * Name in sandbox.shared of the site file.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Absolute path inside.
+   *
+   * @generated from field: string target = 2;
+   */
+  target: string;
+};
+
+/**
+ * Describes the message mortise.v1.SharedMount.
+ * Use `create(SharedMountSchema)` to create a new message.
+ */
+export const SharedMountSchema: GenMessage<SharedMount> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_sandbox, 2);
+
+/**
+ * An empty writable directory with a size of its own.
+ *
+ * @generated from message mortise.v1.ScratchSpace
+ */
+export type ScratchSpace = Message<"mortise.v1.ScratchSpace"> & {
+  /**
+   * @generated from field: string target = 1;
+   */
+  target: string;
+
+  /**
+   * @generated from field: uint64 bytes = 2;
+   */
+  bytes: bigint;
+};
+
+/**
+ * Describes the message mortise.v1.ScratchSpace.
+ * Use `create(ScratchSpaceSchema)` to create a new message.
+ */
+export const ScratchSpaceSchema: GenMessage<ScratchSpace> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_sandbox, 3);
+
+/**
+ * What was done and proved before an agent ran in a sandbox. A trial whose proof fails does not run.
+ *
+ * @generated from message mortise.v1.SandboxProof
+ */
+export type SandboxProof = Message<"mortise.v1.SandboxProof"> & {
+  /**
+   * Report of hiding and searching (JSON); absent when the backend isolates nothing.
+   *
+   * @generated from field: mortise.v1.Content seal = 1;
+   */
+  seal?: Content | undefined;
+
+  /**
+   * The probes from inside the sandbox (JSON); absent when the backend isolates nothing.
+   *
+   * @generated from field: mortise.v1.Content network = 2;
+   */
+  network?: Content | undefined;
+
+  /**
+   * What the agent can reach: "model", or "allow-list: host, …".
+   *
+   * @generated from field: string reachable = 3;
+   */
+  reachable: string;
+
+  /**
+   * Where the sandbox is not what the task asked for, one sentence each.
+   *
+   * @generated from field: repeated string notes = 4;
+   */
+  notes: string[];
+};
+
+/**
+ * Describes the message mortise.v1.SandboxProof.
+ * Use `create(SandboxProofSchema)` to create a new message.
+ */
+export const SandboxProofSchema: GenMessage<SandboxProof> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_sandbox, 4);
+
+/**
  * @generated from message mortise.v1.SandboxPrepared
  */
 export type SandboxPrepared = Message<"mortise.v1.SandboxPrepared"> & {
@@ -70,7 +207,7 @@ export type SandboxPrepared = Message<"mortise.v1.SandboxPrepared"> & {
  * Use `create(SandboxPreparedSchema)` to create a new message.
  */
 export const SandboxPreparedSchema: GenMessage<SandboxPrepared> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_sandbox, 1);
+  messageDesc(file_mortise_v1_sandbox, 5);
 
 /**
  * @generated from message mortise.v1.SandboxEnded
@@ -109,6 +246,39 @@ export type SandboxEnded = Message<"mortise.v1.SandboxEnded"> & {
    * @generated from field: string output_tail = 6;
    */
   outputTail: string;
+
+  /**
+   * Of the harness: as its adapter pins it, or as the site file says.
+   *
+   * @generated from field: string harness_version = 7;
+   */
+  harnessVersion: string;
+
+  /**
+   * The harness's own transcript, a gzipped tar of its files by their names below its home; absent without any.
+   *
+   * @generated from field: mortise.v1.Content transcript = 8;
+   */
+  transcript?: Content | undefined;
+
+  /**
+   * @generated from field: uint32 transcript_files = 9;
+   */
+  transcriptFiles: number;
+
+  /**
+   * Files of it were left out because there was too much.
+   *
+   * @generated from field: bool transcript_truncated = 10;
+   */
+  transcriptTruncated: boolean;
+
+  /**
+   * What the harness's end means in its own words; empty for a plain completion.
+   *
+   * @generated from field: string ending = 11;
+   */
+  ending: string;
 };
 
 /**
@@ -116,7 +286,7 @@ export type SandboxEnded = Message<"mortise.v1.SandboxEnded"> & {
  * Use `create(SandboxEndedSchema)` to create a new message.
  */
 export const SandboxEndedSchema: GenMessage<SandboxEnded> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_sandbox, 2);
+  messageDesc(file_mortise_v1_sandbox, 6);
 
 /**
  * @generated from message mortise.v1.SandboxFailed
@@ -143,7 +313,7 @@ export type SandboxFailed = Message<"mortise.v1.SandboxFailed"> & {
  * Use `create(SandboxFailedSchema)` to create a new message.
  */
 export const SandboxFailedSchema: GenMessage<SandboxFailed> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_sandbox, 3);
+  messageDesc(file_mortise_v1_sandbox, 7);
 
 /**
  * A fact about a trial's sandbox, by the sandbox-manager.
@@ -212,6 +382,20 @@ export type SandboxReport = Message<"mortise.v1.SandboxReport"> & {
     value: SandboxFailed;
     case: "failed";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * Absent before the sandbox was sealed and probed.
+   *
+   * @generated from field: mortise.v1.SandboxProof proof = 11;
+   */
+  proof?: SandboxProof | undefined;
+
+  /**
+   * Until when the sandbox can be looked into after its end, epoch ms; absent when it is not kept.
+   *
+   * @generated from field: optional uint64 kept_until_ms = 12;
+   */
+  keptUntilMs?: bigint | undefined;
 };
 
 /**
@@ -219,5 +403,40 @@ export type SandboxReport = Message<"mortise.v1.SandboxReport"> & {
  * Use `create(SandboxReportSchema)` to create a new message.
  */
 export const SandboxReportSchema: GenMessage<SandboxReport> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_sandbox, 4);
+  messageDesc(file_mortise_v1_sandbox, 8);
+
+/**
+ * Which trials leave a sandbox behind that can be looked into.
+ *
+ * @generated from enum mortise.v1.KeepPolicy
+ */
+export enum KeepPolicy {
+  /**
+   * @generated from enum value: KEEP_POLICY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: KEEP_POLICY_NEVER = 1;
+   */
+  NEVER = 1,
+
+  /**
+   * Every ending but a completed one.
+   *
+   * @generated from enum value: KEEP_POLICY_FAILED = 2;
+   */
+  FAILED = 2,
+
+  /**
+   * @generated from enum value: KEEP_POLICY_ALWAYS = 3;
+   */
+  ALWAYS = 3,
+}
+
+/**
+ * Describes the enum mortise.v1.KeepPolicy.
+ */
+export const KeepPolicySchema: GenEnum<KeepPolicy> = /*@__PURE__*/
+  enumDesc(file_mortise_v1_sandbox, 0);
 

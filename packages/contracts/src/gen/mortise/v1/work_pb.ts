@@ -6,7 +6,7 @@ import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Content, TaskRef } from "./common_pb.js";
 import { file_mortise_v1_common } from "./common_pb.js";
-import type { SandboxLimits } from "./sandbox_pb.js";
+import type { KeepPolicy, SandboxLimits, SandboxOverrides } from "./sandbox_pb.js";
 import { file_mortise_v1_sandbox } from "./sandbox_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file mortise/v1/work.proto.
  */
 export const file_mortise_v1_work: GenFile = /*@__PURE__*/
-  fileDesc("ChVtb3J0aXNlL3YxL3dvcmsucHJvdG8SCm1vcnRpc2UudjEioAIKCkxhdW5jaFdvcmsSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEg0KBWdyb3VwGAMgASgJEiEKBHRhc2sYBCABKAsyEy5tb3J0aXNlLnYxLlRhc2tSZWYSDwoHaGFybmVzcxgFIAEoCRIVCg1tb2RlbF9hZGRyZXNzGAYgASgJEhUKDXNlc3Npb25fdG9rZW4YByABKAkSDQoFbW9kZWwYCCABKAkSKQoGbGltaXRzGAkgASgLMhkubW9ydGlzZS52MS5TYW5kYm94TGltaXRzEhgKEGFnZW50X3RpbWVvdXRfbXMYCiABKA0SGAoQc2V0dXBfdGltZW91dF9tcxgLIAEoDRIXCg93YXJtX3RpbWVvdXRfbXMYDCABKA0ilwEKClZlcmlmeVdvcmsSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEiEKBHRhc2sYAyABKAsyEy5tb3J0aXNlLnYxLlRhc2tSZWYSIgoFcGF0Y2gYBCABKAsyEy5tb3J0aXNlLnYxLkNvbnRlbnQSEgoKdGltZW91dF9tcxgFIAEoDRISCgpldmFsdWF0aW9uGAYgASgIYgZwcm90bzM", [file_mortise_v1_common, file_mortise_v1_sandbox]);
+  fileDesc("ChVtb3J0aXNlL3YxL3dvcmsucHJvdG8SCm1vcnRpc2UudjEi3QMKCkxhdW5jaFdvcmsSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEg0KBWdyb3VwGAMgASgJEiEKBHRhc2sYBCABKAsyEy5tb3J0aXNlLnYxLlRhc2tSZWYSDwoHaGFybmVzcxgFIAEoCRIVCg1tb2RlbF9hZGRyZXNzGAYgASgJEhUKDXNlc3Npb25fdG9rZW4YByABKAkSDQoFbW9kZWwYCCABKAkSKQoGbGltaXRzGAkgASgLMhkubW9ydGlzZS52MS5TYW5kYm94TGltaXRzEhgKEGFnZW50X3RpbWVvdXRfbXMYCiABKA0SGAoQc2V0dXBfdGltZW91dF9tcxgLIAEoDRIXCg93YXJtX3RpbWVvdXRfbXMYDCABKA0SLwoJb3ZlcnJpZGVzGA0gASgLMhwubW9ydGlzZS52MS5TYW5kYm94T3ZlcnJpZGVzEhgKEHF1ZXVlX3RpbWVvdXRfbXMYDiABKA0SHQoVcmF0ZV9saW1pdF90aW1lb3V0X21zGA8gASgNEhoKEmNsZWFudXBfdGltZW91dF9tcxgQIAEoDRIkCgRrZWVwGBEgASgOMhYubW9ydGlzZS52MS5LZWVwUG9saWN5Eg8KB2tlZXBfbXMYEiABKA0ilwEKClZlcmlmeVdvcmsSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEiEKBHRhc2sYAyABKAsyEy5tb3J0aXNlLnYxLlRhc2tSZWYSIgoFcGF0Y2gYBCABKAsyEy5tb3J0aXNlLnYxLkNvbnRlbnQSEgoKdGltZW91dF9tcxgFIAEoDRISCgpldmFsdWF0aW9uGAYgASgIYgZwcm90bzM", [file_mortise_v1_common, file_mortise_v1_sandbox]);
 
 /**
  * Ask a sandbox-manager to prepare a trial and run its harness.
@@ -89,6 +89,42 @@ export type LaunchWork = Message<"mortise.v1.LaunchWork"> & {
    * @generated from field: uint32 warm_timeout_ms = 12;
    */
   warmTimeoutMs: number;
+
+  /**
+   * @generated from field: mortise.v1.SandboxOverrides overrides = 13;
+   */
+  overrides?: SandboxOverrides | undefined;
+
+  /**
+   * How long a launch may wait for its turn to start, and for registries that said to come again later.
+   *
+   * @generated from field: uint32 queue_timeout_ms = 14;
+   */
+  queueTimeoutMs: number;
+
+  /**
+   * @generated from field: uint32 rate_limit_timeout_ms = 15;
+   */
+  rateLimitTimeoutMs: number;
+
+  /**
+   * Quiesce, diff and report.
+   *
+   * @generated from field: uint32 cleanup_timeout_ms = 16;
+   */
+  cleanupTimeoutMs: number;
+
+  /**
+   * @generated from field: mortise.v1.KeepPolicy keep = 17;
+   */
+  keep: KeepPolicy;
+
+  /**
+   * How long a kept sandbox stays.
+   *
+   * @generated from field: uint32 keep_ms = 18;
+   */
+  keepMs: number;
 };
 
 /**
