@@ -9,6 +9,7 @@ import { DockerBackend } from "./backend/docker/backend.js";
 import { ProcessBackend } from "./backend/process/backend.js";
 import { RuncBackend } from "./backend/runc/backend.js";
 import type { BackendName, SandboxBackend } from "./backend/types.js";
+import type { RegistryOptions } from "./images/registry/registry-source.js";
 
 const PREFERENCE: readonly BackendName[] = ["runc", "docker", "process"];
 
@@ -48,7 +49,7 @@ function make(
 ): SandboxBackend {
   switch (name) {
     case "runc":
-      return new RuncBackend({ stateDirectory, runc: site.runc });
+      return new RuncBackend({ stateDirectory, runc: site.runc, registry: registryOf(site.images) });
     case "docker":
       return new DockerBackend({ stateDirectory });
     case "process":
@@ -57,4 +58,12 @@ function make(
         warn: (message) => log.warn({ event: "sandbox.insecure", message }),
       });
   }
+}
+
+/** How registries are asked, as the image store wants it said. */
+export function registryOf({
+  rewrite,
+  dockerConfig,
+}: SiteConfig["sandbox"]["images"]): Partial<RegistryOptions> {
+  return { rewrite, ...(dockerConfig === undefined ? {} : { dockerConfig }) };
 }

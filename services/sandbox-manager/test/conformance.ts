@@ -249,7 +249,7 @@ export function describeBackend(name: string, make: () => SandboxBackend, can: C
       test.skipIf(!can.isolation)(
         "no capability, no new privilege, filtered system calls, another user",
         async () => {
-          const sandbox = await create({ mounts: [{ tree: hidden, target: "/tests" }] });
+          const sandbox = await create({ mounts: [{ source: hidden, target: "/tests" }] });
           const status = text((await sh(sandbox, "cat /proc/self/status; id -u")).stdout.bytes);
           for (const set of ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"])
             expect(status).toMatch(new RegExp(`${set}:\\s0+\\n`));

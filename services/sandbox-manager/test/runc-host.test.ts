@@ -59,7 +59,7 @@ describe.skipIf(!availability.ok)("runc on this host", () => {
       id: "calls",
       mounts: [
         {
-          tree: await backend.prepareTree({ kind: "directory", directory: foreignCalls() }),
+          source: await backend.prepareTree({ kind: "directory", directory: foreignCalls() }),
           target: "/tests",
         },
       ],

@@ -20,17 +20,8 @@ import { MortiseError } from "@mortise/contracts";
 import { isContainedPath } from "../patch/patch.js";
 import { readWithoutFollowing } from "../patch/snapshot.js";
 import { packTar, type TarMember, unpackTar } from "../patch/tar.js";
-import { SANDBOX_UID, WORKSPACE } from "./types.js";
 
 const MAX_TAR_BYTES = 256 * 1024 * 1024;
-
-/** Makes the workspace directory in an upper directory, as the agent's. */
-export function workspaceOfUpper(upper: string): string {
-  const directory = path.join(upper, WORKSPACE);
-  mkdirSync(directory, { mode: 0o755 });
-  chownSync(directory, SANDBOX_UID, SANDBOX_UID);
-  return directory;
-}
 
 /** Writes the files, directories and links of a tar below a directory of the sandbox. */
 export async function unpackBelow(
@@ -84,8 +75,11 @@ export function packBelow(root: string, directory: string): Promise<Uint8Array> 
   return packTar(members);
 }
 
-/** The host path of a directory inside, refusing links on the way; made with this owner if `uid` is given. */
-function resolveDirectory(root: string, relative: string, uid?: number): string {
+/**
+ * The host path of a directory inside, refusing links on the way; made with this owner if `uid` is given.
+ * @param relative without a leading slash. Throws MORTISE_SANDBOX_SETUP.
+ */
+export function resolveDirectory(root: string, relative: string, uid?: number): string {
   let at = root;
   if (relative !== "" && !isContainedPath(relative)) throw refused(JSON.stringify(relative));
   for (const part of relative === "" ? [] : relative.split("/")) {

@@ -23,7 +23,7 @@ import {
 import path from "node:path";
 import { MortiseError } from "@mortise/contracts";
 import { sha256 } from "../patch/patch.js";
-import { type Image, SANDBOX_UID, WORKSPACE } from "./types.js";
+import { SANDBOX_UID, WORKSPACE } from "./types.js";
 
 /** Must be there; without them nothing useful runs. */
 const REQUIRED_PROGRAMS = ["sh", "cat", "ls", "env", "sleep"] as const;
@@ -34,7 +34,7 @@ const OPTIONAL_PROGRAMS =
   );
 const PROGRAM_DIRECTORIES = ["/usr/bin", "/bin"];
 /** Changes when the same programs are laid out in another way, so that an image built before is not taken. */
-const LAYOUT = "2\n";
+const LAYOUT = "3\n";
 const DIRECTORIES = ["proc", "dev", "etc", "opt/harness", "tests", "usr/bin", "root"];
 
 interface SourceFile {
@@ -44,8 +44,15 @@ interface SourceFile {
   readonly source: string;
 }
 
+export interface HostImage {
+  /** Lower-case hex sha256 over paths and contents. */
+  readonly digest: string;
+  /** Absolute directory. */
+  readonly location: string;
+}
+
 /** Builds the image below `root` or finds it built. Rejects with MORTISE_SANDBOX_BACKEND if a program is missing. */
-export function prepareHostImage(root: string): Image {
+export function prepareHostImage(root: string): HostImage {
   const files = withLibraries(programs());
   const identity = files.map((file) => {
     const stat = statSync(file.source);
@@ -94,7 +101,7 @@ function dynamicLibraries(programs: readonly string[]): string[] {
   return [...new Set(paths)].sort();
 }
 
-function build(files: readonly SourceFile[], root: string, location: string): void {
+function build(files: readonly SourceFile[], root: string, finished: string): void {
   const unfinished = path.join(root, `unfinished-${process.pid}`);
   rmSync(unfinished, { recursive: true, force: true });
   for (const directory of [...DIRECTORIES, WORKSPACE.slice(1)])
@@ -106,8 +113,8 @@ function build(files: readonly SourceFile[], root: string, location: string): vo
   for (const { target, source } of files) placeFile(source, path.join(unfinished, target));
   writeAccounts(unfinished);
   const digest = sha256(files.map((f) => `${f.target}\0${sha256(readFileSync(f.source))}\n`).join(""));
-  writeFileSync(`${location}.digest`, digest);
-  renameSync(unfinished, location);
+  writeFileSync(`${finished}.digest`, digest);
+  renameSync(unfinished, finished);
 }
 
 /** A hard link shares the page cache with the services' own Node; a copy is made where links cannot reach. */
@@ -129,4 +136,5 @@ function writeAccounts(image: string): void {
   );
   writeFileSync(path.join(image, "etc/group"), `root:x:0:\nagent:x:${SANDBOX_UID}:\n`);
   writeFileSync(path.join(image, "etc/hosts"), "127.0.0.1 localhost\n::1 localhost\n");
+  writeFileSync(path.join(image, "etc/resolv.conf"), "");
 }

@@ -4,13 +4,15 @@
  * Does not evict: trees are small, and a tree in use must not disappear under a mount.
  *
  * Layout: `<root>/<digest>/workspace/…`. The inner name lets the same directory be an overlay layer that
- * provides `/workspace` and the source of a bind mount.
+ * provides `/workspace` and the source of a bind mount. `<root>/<digest>@<place>/…` shows the same files, as hard
+ * links, at another path.
  */
 import {
   chmodSync,
   copyFileSync,
   existsSync,
   lchownSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   readdirSync,
@@ -24,7 +26,10 @@ import {
 import path from "node:path";
 import { MortiseError } from "@mortise/contracts";
 import { isContainedPath, sha256 } from "../patch/patch.js";
-import type { Tree, TreeEntry, TreeSource } from "./types.js";
+import { type Tree, type TreeEntry, type TreeSource, WORKSPACE } from "./types.js";
+
+/** Enough of a digest to tell the few places apart at which one tree is shown. */
+const PLACE_LENGTH = 16;
 
 /** An entry and where its bytes are. */
 interface SourcedEntry extends TreeEntry {
@@ -48,7 +53,7 @@ export class TreeStore {
     const sourced = (
       source.kind === "directory" ? entriesOfDirectory(source.directory) : entriesOfFiles(source)
     ).sort((a, b) => (a.path < b.path ? -1 : 1));
-    const digest = sha256(sourced.map((e) => `${e.path}\0${e.kind}\0${e.mode}\0${e.sha256}\n`).join(""));
+    const digest = digestOfEntries(sourced);
     const directory = path.join(this.#root, digest, "workspace");
     if (!existsSync(directory)) this.#write(sourced, digest);
     return {
@@ -58,22 +63,46 @@ export class TreeStore {
     };
   }
 
+  /** A directory that, as an overlay layer, shows a stored tree at an absolute path. Made when first asked for. */
+  layerAt(tree: Tree & { readonly directory: string }, place: string): string {
+    if (place === WORKSPACE) return path.dirname(tree.directory);
+    const name = `${tree.digest}@${sha256(place).slice(0, PLACE_LENGTH)}`;
+    if (!existsSync(path.join(this.#root, name)))
+      this.#publish(name, place.slice(1), (top) => {
+        for (const entry of tree.entries.values()) {
+          const [from, to] = [path.join(tree.directory, entry.path), path.join(top, entry.path)];
+          this.#makeParents(top, entry);
+          if (entry.kind === "symlink") symlinkSync(readlinkSync(from), to);
+          else linkSync(from, to);
+          if (entry.kind === "symlink") this.#own(to);
+        }
+      });
+    return path.join(this.#root, name);
+  }
+
   #write(sourced: readonly SourcedEntry[], digest: string): void {
+    this.#publish(digest, WORKSPACE.slice(1), (top) => {
+      for (const entry of sourced) this.#writeEntry(top, entry);
+    });
+  }
+
+  /** Gives a directory its name once everything in it is written. */
+  #publish(name: string, inner: string, fill: (top: string) => void): void {
     // A name no digest has: an interrupted write is never mistaken for a stored tree.
     const unfinished = path.join(this.#root, `unfinished-${process.pid}-${this.#count++}`);
-    const top = path.join(unfinished, "workspace");
+    const top = path.join(unfinished, inner);
     mkdirSync(top, { recursive: true, mode: 0o755 });
     this.#own(top);
-    for (const entry of sourced) this.#writeEntry(top, entry);
+    fill(top);
     try {
-      renameSync(unfinished, path.join(this.#root, digest));
+      renameSync(unfinished, path.join(this.#root, name));
     } catch (error) {
       rmSync(unfinished, { recursive: true, force: true });
-      if (!existsSync(path.join(this.#root, digest))) throw error;
+      if (!existsSync(path.join(this.#root, name))) throw error;
     }
   }
 
-  #writeEntry(top: string, entry: SourcedEntry): void {
+  #makeParents(top: string, entry: TreeEntry): void {
     const parts = entry.path.split("/").slice(0, -1);
     for (let depth = 1; depth <= parts.length; depth++) {
       const parent = path.join(top, ...parts.slice(0, depth));
@@ -81,6 +110,10 @@ export class TreeStore {
       mkdirSync(parent, { mode: 0o755 });
       this.#own(parent);
     }
+  }
+
+  #writeEntry(top: string, entry: SourcedEntry): void {
+    this.#makeParents(top, entry);
     const file = path.join(top, entry.path);
     if (entry.kind === "symlink") symlinkSync(bytesOf(entry).toString(), file);
     else if ("file" in entry.from) copyFileSync(entry.from.file, file);
@@ -92,6 +125,11 @@ export class TreeStore {
   #own(file: string): void {
     if (this.#owner !== undefined) lchownSync(file, this.#owner, this.#owner);
   }
+}
+
+/** Digest of a tree: over path, kind, mode and content of its leaves, which must be sorted by path. */
+export function digestOfEntries(entries: readonly TreeEntry[]): string {
+  return sha256(entries.map((e) => `${e.path}\0${e.kind}\0${e.mode}\0${e.sha256}\n`).join(""));
 }
 
 function bytesOf(entry: SourcedEntry): Buffer {

@@ -18,18 +18,37 @@ export const MODEL_PORT = 8080;
 /** Owner of the workspace and of every agent process. */
 export const SANDBOX_UID = 1000;
 
-/** Programs from the host, with the libraries they need: the root filesystem of a task that names no image. */
-export interface HostImageSpec {
-  readonly kind: "host";
-}
-/** Only the host image exists so far; an image reference is refused by `prepareImage`. */
-export type ImageSpec = HostImageSpec;
+export type ImageSpec =
+  /** Programs from the host, with the libraries they need: the root filesystem of a task that names no image. */
+  | { readonly kind: "host" }
+  | { readonly kind: "registry"; readonly reference: string }
+  /** An OCI layout directory, a tar of one, or what `docker save` writes. `name` when it holds several. */
+  | { readonly kind: "local"; readonly path: string; readonly name?: string };
 
+/** What an image says of itself, where it says anything. */
+export interface ImageDefaults {
+  readonly environment: Readonly<Record<string, string>>;
+  readonly workdir?: string;
+}
+
+/** A root filesystem a backend has ready. Where it lies is the backend's own business. */
 export interface Image {
-  /** Lower-case hex sha256 over paths, modes and contents. */
+  /** Lower-case hex sha256: the manifest's of a pulled image, else over paths, modes and contents. */
   readonly digest: string;
-  /** Directory (runc), image reference (docker) or empty (process). */
-  readonly location: string;
+  readonly kind: ImageSpec["kind"] | "snapshot";
+  readonly defaults: ImageDefaults;
+}
+
+/**
+ * A sandbox's root filesystem and workspace as they were, to start any number of sandboxes from (`SandboxSpec.image`).
+ * The sandbox it was taken from runs nothing afterwards: it was the template, and is only to be destroyed.
+ */
+export interface Snapshot extends Image {
+  readonly kind: "snapshot";
+  /** Space it takes on the host beyond the image it was made from; absent where nobody knows. */
+  readonly bytes?: number;
+  /** Gives its space back once the last sandbox made from it is gone. Idempotent. */
+  release(): Promise<void>;
 }
 
 /** A leaf of a file tree: directories exist only as parents of leaves. */
@@ -46,13 +65,14 @@ export interface TreeEntry {
 /** Immutable files, stored once by content and shared by all sandboxes that use them. */
 export interface Tree {
   readonly digest: string;
-  /** On the host; the leaves are below it. */
-  readonly directory: string;
+  /** On the host; the leaves are below it. Absent when the tree is part of an image (see `readTree`). */
+  readonly directory?: string;
   readonly entries: ReadonlyMap<string, TreeEntry>;
 }
 
 export interface Mount {
-  readonly tree: Tree;
+  /** A stored tree, or an absolute directory of the host that nobody changes while sandboxes use it (a runtime). */
+  readonly source: Tree | string;
   /** Absolute path inside the sandbox; always read-only. */
   readonly target: string;
 }
@@ -71,31 +91,82 @@ export interface Limits {
 export type Network =
   | { readonly kind: "none" }
   /** 127.0.0.1:8080 inside leads to this address and nothing else is reachable. */
-  | { readonly kind: "model"; readonly host: string; readonly port: number };
+  | { readonly kind: "model"; readonly host: string; readonly port: number }
+  /**
+   * As `model`, and these hosts besides: names and IPv4 addresses as Harbor's `allowed_hosts` has them. Names are
+   * resolved on the host when the network is made, and only these addresses are reachable; there is no DNS inside.
+   */
+  | {
+      readonly kind: "allow-list";
+      readonly host: string;
+      readonly port: number;
+      readonly allowedHosts: readonly string[];
+    };
+
+/** What was looked at from inside a sandbox to show that its network is what was asked for. */
+export interface NetworkProof {
+  readonly isClosed: boolean;
+  /** One line a probe: what was tried, what was expected, what happened. */
+  readonly probes: readonly NetworkProbe[];
+}
+
+export interface NetworkProbe {
+  /** For example `tcp 169.254.169.254:80`, `udp-dns 8.8.8.8`, `tcp6 [2001:4860:4860::8888]:53`, `model endpoint`. */
+  readonly name: string;
+  readonly expected: "reachable" | "unreachable";
+  readonly observed: "reachable" | "unreachable";
+}
 
 export interface SandboxSpec {
   /** `[A-Za-z0-9_-]+`, unique among the live sandboxes of a manager. */
   readonly id: string;
   readonly image: Image;
+  /**
+   * The task's files: laid over `workdir`, or, without a directory of its own, what the image has there. Not laid
+   * again over a snapshot that has it: `diff` then names what was changed since, before the snapshot too.
+   */
   readonly workspace: Tree;
+  /** Absolute path of the workspace inside; `WORKSPACE` when absent. */
+  readonly workdir?: string;
   /** Applied to the workspace before anything runs. */
   readonly patch?: Patch;
   readonly mounts: readonly Mount[];
+  /** Empty writable directories with a size of their own, for what must not count against `diskBytes`. */
+  readonly scratch?: readonly ScratchVolume[];
   readonly limits: Limits;
   readonly network: Network;
 }
 
+export interface ScratchVolume {
+  readonly target: string;
+  readonly bytes: number;
+}
+
+/** `agent` owns the workspace (`SANDBOX_UID`); `root` is uid 0 inside, equally without capabilities. */
+export type SandboxUser = "agent" | "root";
+
 export interface Command {
   /** Program and arguments; never passed through a shell. */
   readonly argv: readonly [string, ...string[]];
+  /** Over what the image sets (`ImageDefaults.environment`). */
   readonly environment: Readonly<Record<string, string>>;
   /** Absolute path inside; the workspace if absent. */
   readonly cwd?: string;
+  /** `agent` if absent. */
+  readonly user?: SandboxUser;
   readonly timeoutMs: number;
+  /** Kept of each stream, if less than the sandbox's limit. */
+  readonly outputBytes?: number;
   readonly stdin?: Uint8Array;
   /** Aborting ends the command as `cancelled`. */
   readonly signal?: AbortSignal;
   readonly onStdout?: (chunk: Uint8Array) => void;
+  readonly onStderr?: (chunk: Uint8Array) => void;
+}
+
+/** The `argv` of a command written for the image's `/bin/sh`. */
+export function shell(script: string): readonly [string, ...string[]] {
+  return ["/bin/sh", "-c", script];
 }
 
 /** How a command ended. A status above 128 is reported as the signal it stands for, as shells write it. */
@@ -112,6 +183,10 @@ export type Outcome =
 /** A number that could not be measured is absent (C10). */
 export interface Usage {
   readonly cpuMs?: number;
+  /** Time in which it wanted to run and was held back by its cpu limit. */
+  readonly throttledMs?: number;
+  /** Time its processes waited for block devices. */
+  readonly diskWaitMs?: number;
   readonly memoryPeakBytes?: number;
   readonly oomKills?: number;
   /** How often a fork was refused by the pids limit. */
@@ -141,6 +216,17 @@ export interface Sandbox {
   /** What changed in the workspace (B2). */
   diff(limits: DiffLimits): Promise<Patch>;
   stats(): Promise<Usage>;
+  /** Replaces what can be reached from now on, for running commands too. Before it resolves, nothing new is reachable. */
+  setNetwork(network: Network): Promise<void>;
+  /** Tries, from inside, what must and what must not be reachable. */
+  proveNetwork(): Promise<NetworkProof>;
+  /**
+   * The whole root filesystem as a directory of the host, for hiding and searching before an agent runs. Links in it
+   * lead where its author wanted: resolve every path below it. Undefined where the backend has no such directory.
+   */
+  readonly hostRoot: string | undefined;
+  /** Keeps the root filesystem and ends this sandbox's use of it. Not while a command runs. */
+  snapshot(): Promise<Snapshot>;
   /** Whether the last attempt to reach the proxy behind the model endpoint failed. */
   readonly isModelUnreachable: boolean;
   /** Removes every trace on the host. Idempotent; ends a running command as `lost`. */
@@ -163,6 +249,11 @@ export interface SandboxBackend {
   start(): Promise<SweepReport>;
   prepareImage(spec: ImageSpec): Promise<Image>;
   prepareTree(source: TreeSource): Promise<Tree>;
+  /**
+   * The files an image has below an absolute path that leads through no link, as the base for `diff`; nothing is
+   * copied. Files in `.git` directories are left out: they are never part of a change.
+   */
+  readTree(image: Image, directory: string): Promise<Tree>;
   create(spec: SandboxSpec): Promise<Sandbox>;
   /** Destroys what still lives and gives the state directory back. */
   stop(): Promise<void>;

@@ -1,14 +1,21 @@
 /**
- * Owns writing a patch into a plain copy of the workspace. Does not apply into an overlay (see runc/upper.ts).
- * The patch is contained (P2) and the directory is a fresh copy of a pristine tree nobody else writes to;
+ * Owns writing a patch into a workspace: a plain copy, or an overlay that shows one.
+ * The patch is contained (P2) and the directory is fresh and pristine, and nobody else writes to it;
  * still no link is followed: a parent that is not a directory is replaced by one.
  */
-import { chmodSync, lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, lchownSync, lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { assertContained } from "./codec.js";
 import type { Patch } from "./patch.js";
 
-export function applyToDirectory(patch: Patch, directory: string): void {
+/** Whose the files and directories become that are written. */
+export interface Owner {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** @param owner the caller itself when absent */
+export function applyToDirectory(patch: Patch, directory: string, owner?: Owner): void {
   assertContained(patch.entries);
   for (const entry of patch.entries) {
     if (entry.kind === "deleted" && parentIsDirectory(directory, entry.path))
@@ -16,7 +23,7 @@ export function applyToDirectory(patch: Patch, directory: string): void {
   }
   for (const entry of patch.entries) {
     if (entry.kind === "deleted") continue;
-    makeParents(directory, entry.path);
+    makeParents(directory, entry.path, owner);
     const file = path.join(directory, entry.path);
     rmSync(file, { recursive: true, force: true });
     if (entry.kind === "symlink") symlinkSync(entry.target, file);
@@ -24,6 +31,7 @@ export function applyToDirectory(patch: Patch, directory: string): void {
       writeFileSync(file, entry.content, { flag: "wx" });
       chmodSync(file, entry.mode);
     }
+    own(file, owner);
   }
 }
 
@@ -38,11 +46,16 @@ function parentIsDirectory(directory: string, relative: string): boolean {
   );
 }
 
-function makeParents(directory: string, relative: string): void {
+function own(file: string, owner: Owner | undefined): void {
+  if (owner !== undefined) lchownSync(file, owner.uid, owner.gid);
+}
+
+function makeParents(directory: string, relative: string, owner: Owner | undefined): void {
   for (const parent of parents(relative)) {
     const at = path.join(directory, parent);
     if (lstatSync(at, { throwIfNoEntry: false })?.isDirectory()) continue;
     rmSync(at, { force: true });
-    mkdirSync(at);
+    mkdirSync(at, { mode: 0o755 });
+    own(at, owner);
   }
 }

@@ -74,6 +74,7 @@ export class PatchBuilder {
   readonly #entries = new Map<string, PatchEntry>();
   readonly #skipped: SkippedChange[] = [];
   #totalBytes = 0;
+  #sorted: readonly string[] | undefined;
 
   constructor(base: { digest: string; entries: ReadonlyMap<string, TreeEntry> }, limits: DiffLimits) {
     this.#base = base.digest;
@@ -83,33 +84,52 @@ export class PatchBuilder {
 
   /** A change is left out: the leaf, if there was one, counts as unchanged. */
   skip(leafPath: string, reason: SkippedChange["reason"]): void {
-    this.#entries.delete(leafPath);
+    this.#forget(leafPath);
     this.#skipped.push({ path: leafPath, reason });
   }
 
   /** A leaf exists afterwards; nothing is recorded if it is as it was before. */
   present(leafPath: string, leaf: FoundLeaf): void {
+    this.#forget(leafPath);
     const reason = this.#reasonToSkip(leafPath, leaf);
     if (reason !== undefined) {
-      this.skip(leafPath, reason);
+      this.#skipped.push({ path: leafPath, reason });
       return;
     }
     const entry = asEntry(leafPath, leaf);
-    if (isUnchanged(this.#before.get(leafPath), entry)) {
-      this.#entries.delete(leafPath);
-      return;
-    }
+    if (isUnchanged(this.#before.get(leafPath), entry)) return;
     if (entry.kind === "file") this.#totalBytes += entry.content.byteLength;
     this.#entries.set(leafPath, entry);
   }
 
-  /** Every earlier leaf at or below a path is gone, unless `present` is told of it later. */
+  /** Every leaf at or below a path is gone, earlier ones and found ones, unless `present` is told of it later. */
   absent(removedPath: string): void {
-    for (const leafPath of this.#before.keys()) {
-      if (leafPath !== removedPath && !leafPath.startsWith(`${removedPath}/`)) continue;
-      if (isGitMetadata(leafPath)) continue;
-      this.#entries.set(leafPath, { kind: "deleted", path: leafPath });
+    const below = `${removedPath}/`;
+    for (const leafPath of this.#entries.keys())
+      if (leafPath === removedPath || leafPath.startsWith(below)) this.#forget(leafPath);
+    if (this.#before.has(removedPath)) {
+      this.missing(removedPath);
+      return;
     }
+    const sorted = this.#sortedBefore();
+    for (let at = firstNotBelow(sorted, below); sorted[at]?.startsWith(below); at++)
+      this.missing(sorted[at]!);
+  }
+
+  /** One earlier leaf is gone; what is below its path now stays. */
+  missing(leafPath: string): void {
+    if (!isGitMetadata(leafPath)) this.#entries.set(leafPath, { kind: "deleted", path: leafPath });
+  }
+
+  /** Whether there is a leaf at a path, by what is known so far. */
+  isLeaf(leafPath: string): boolean {
+    const entry = this.#entries.get(leafPath);
+    return entry === undefined ? this.#before.has(leafPath) : entry.kind !== "deleted";
+  }
+
+  /** All paths at which there is or was a leaf. */
+  leaves(): string[] {
+    return [...new Set([...this.#before.keys(), ...this.#entries.keys()])];
   }
 
   build(): Patch {
@@ -122,6 +142,18 @@ export class PatchBuilder {
     };
   }
 
+  #forget(leafPath: string): void {
+    const entry = this.#entries.get(leafPath);
+    if (entry?.kind === "file") this.#totalBytes -= entry.content.byteLength;
+    this.#entries.delete(leafPath);
+  }
+
+  /** Removing one of thousands of directories must not look at every leaf. */
+  #sortedBefore(): readonly string[] {
+    this.#sorted ??= [...this.#before.keys()].sort();
+    return this.#sorted;
+  }
+
   #reasonToSkip(leafPath: string, leaf: FoundLeaf): SkippedChange["reason"] | undefined {
     if (isGitMetadata(leafPath)) return "git-metadata";
     if (leaf.kind === "symlink")
@@ -131,6 +163,17 @@ export class PatchBuilder {
       ? "over-limit"
       : undefined;
   }
+}
+
+/** Index of the first of sorted paths that is not less than `path`. */
+function firstNotBelow(sorted: readonly string[], path: string): number {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle]! < path) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 function isGitMetadata(leafPath: string): boolean {

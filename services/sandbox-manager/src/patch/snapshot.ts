@@ -111,5 +111,5 @@ function record(builder: PatchBuilder, leafPath: string, leaf: FoundLeaf | undef
 }
 
 function recordMissing(builder: PatchBuilder, tree: Tree, seen: ReadonlySet<string>): void {
-  for (const leafPath of tree.entries.keys()) if (!seen.has(leafPath)) builder.absent(leafPath);
+  for (const leafPath of tree.entries.keys()) if (!seen.has(leafPath)) builder.missing(leafPath);
 }

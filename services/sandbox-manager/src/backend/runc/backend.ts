@@ -2,21 +2,34 @@
  * Owns the runc backend: whether this host can run it, its directories and its live sandboxes.
  * Does not contain a sandbox's life (sandbox.ts) or a command's (container.ts).
  *
- * Below the state directory: `images/` and `trees/` are caches that stay; `run/` is a memory file system that
- * holds everything else, so that a reboot or one unmount leaves nothing.
+ * Below the state directory: `images/`, `bases/`, `store/` and `trees/` are caches that stay; `run/` is a memory file
+ * system that holds everything else, so that a reboot or one unmount leaves nothing.
  */
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, realpathSync } from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
 import { MortiseError } from "@mortise/contracts";
-import { prepareHostImage } from "../host-image.js";
+import type { RegistryOptions } from "../../images/registry/registry-source.js";
+import { checkPaths } from "../mount-source.js";
 import { claim, release } from "../owner.js";
 import { TreeStore } from "../tree-store.js";
-import type { Availability, Image, ImageSpec, Sandbox, SandboxBackend, SandboxSpec } from "../types.js";
-import { SANDBOX_UID, type SweepReport, type Tree, type TreeSource } from "../types.js";
+import {
+  type Availability,
+  type Image,
+  type ImageSpec,
+  SANDBOX_UID,
+  type Sandbox,
+  type SandboxBackend,
+  type SandboxSpec,
+  type SweepReport,
+  type Tree,
+  type TreeSource,
+  WORKSPACE,
+} from "../types.js";
 import { CgroupHost } from "./cgroup.js";
-import { RuncSandbox } from "./sandbox.js";
+import { RuncImages } from "./images.js";
+import { type RootSource, RuncSandbox } from "./sandbox.js";
 import { isArchitectureSupported } from "./seccomp.js";
 import { cgroupParent, runDirectory, sweep } from "./sweep.js";
 import { MS_NODEV, MS_NOSUID, makePrivate, mount, unmount } from "./syscalls.js";
@@ -26,13 +39,20 @@ const MIN_RUNC = [1, 1] as const;
 /** Holds configuration, logs and pid files of live commands only. */
 const RUN_DIRECTORY_BYTES = 64 * 1024 * 1024;
 const SANDBOX_ID = /^[A-Za-z0-9_-]{1,100}$/;
-/** Characters with a meaning in overlay mount options. */
-const UNUSABLE_IN_OPTIONS = /[,:\\]/;
 
 export interface RuncOptions {
   readonly stateDirectory: string;
   /** Name on PATH, or path. */
   readonly runc: string;
+  /** How registries are asked; without mirrors and with Docker's own logins when absent. */
+  readonly registry?: Partial<RegistryOptions>;
+}
+
+/** What there is between `start` and `stop`. */
+interface Started {
+  readonly cgroups: CgroupHost;
+  readonly trees: TreeStore;
+  readonly images: RuncImages;
 }
 
 export class RuncBackend implements SandboxBackend {
@@ -41,9 +61,7 @@ export class RuncBackend implements SandboxBackend {
   readonly #options: RuncOptions;
   readonly #sandboxes = new Map<string, RuncSandbox>();
   #stateDirectory = "";
-  #trees: TreeStore | undefined;
-  #image: Promise<Image> | undefined;
-  #cgroups: CgroupHost | undefined;
+  #started: Started | undefined;
 
   constructor(options: RuncOptions) {
     this.#options = options;
@@ -56,11 +74,6 @@ export class RuncBackend implements SandboxBackend {
       return { ok: false, reason: `no system-call policy for ${process.arch}` };
     if (CgroupHost.detect() === undefined)
       return { ok: false, reason: "no usable cgroup hierarchy is mounted" };
-    if (UNUSABLE_IN_OPTIONS.test(this.#options.stateDirectory))
-      return {
-        ok: false,
-        reason: `state directory ${this.#options.stateDirectory} contains ',', ':' or '\\'`,
-      };
     return runcVersion(this.#options.runc);
   }
 
@@ -70,9 +83,13 @@ export class RuncBackend implements SandboxBackend {
     claim(this.#options.stateDirectory);
     this.#stateDirectory = realpathSync(this.#options.stateDirectory);
     const report = await sweep(this.#stateDirectory);
-    this.#cgroups = CgroupHost.detect();
-    mkdirSync(this.#path("images"), { recursive: true });
-    this.#trees = new TreeStore(this.#path("trees"), SANDBOX_UID);
+    const cgroups = CgroupHost.detect();
+    if (cgroups === undefined) throw setupError("no usable cgroup hierarchy is mounted");
+    this.#started = {
+      cgroups,
+      trees: new TreeStore(path.join(this.#stateDirectory, "trees"), SANDBOX_UID),
+      images: new RuncImages(this.#stateDirectory, this.#options.registry ?? {}),
+    };
     const run = runDirectory(this.#stateDirectory);
     mkdirSync(run, { recursive: true, mode: 0o700 });
     mount("mortise", run, "tmpfs", MS_NODEV | MS_NOSUID, `size=${RUN_DIRECTORY_BYTES},mode=700`);
@@ -81,45 +98,69 @@ export class RuncBackend implements SandboxBackend {
     return report;
   }
 
-  prepareImage(_spec: ImageSpec): Promise<Image> {
-    this.#image ??= Promise.resolve().then(() => prepareHostImage(this.#path("images")));
-    return this.#image;
+  async prepareImage(spec: ImageSpec): Promise<Image> {
+    return this.#parts.images.prepare(spec);
   }
 
   async prepareTree(source: TreeSource): Promise<Tree> {
-    return this.#store().put(source);
+    return this.#parts.trees.put(source);
+  }
+
+  async readTree(image: Image, directory: string): Promise<Tree> {
+    return this.#parts.images.readTree(image, directory);
   }
 
   async create(spec: SandboxSpec): Promise<Sandbox> {
-    if (this.#cgroups === undefined) throw setupError("the backend was not started");
+    const { cgroups, images } = this.#parts;
+    const run = runDirectory(this.#stateDirectory);
     if (!SANDBOX_ID.test(spec.id)) throw setupError(`sandbox id ${JSON.stringify(spec.id)} is not allowed`);
-    if (this.#sandboxes.has(spec.id) || existsSync(path.join(runDirectory(this.#stateDirectory), spec.id)))
+    if (this.#sandboxes.has(spec.id) || existsSync(path.join(run, spec.id)))
       throw setupError(`sandbox ${spec.id} exists already`);
-    const sandbox = await RuncSandbox.create(spec, {
+    checkPaths(spec);
+    const host = {
       runc: this.#options.runc,
-      runDirectory: runDirectory(this.#stateDirectory),
+      runDirectory: run,
       cgroupParent: cgroupParent(this.#stateDirectory),
-      cgroups: this.#cgroups,
-      onDestroyed: (id) => this.#sandboxes.delete(id),
-    });
+      cgroups,
+      images,
+      onDestroyed: (id: string) => this.#sandboxes.delete(id),
+    };
+    const sandbox = await RuncSandbox.create(spec, host, this.#sourceOf(spec));
     this.#sandboxes.set(spec.id, sandbox);
     return sandbox;
   }
 
   async stop(): Promise<void> {
     await Promise.allSettled([...this.#sandboxes.values()].map((sandbox) => sandbox.destroy()));
+    await this.#started?.images.close();
+    this.#started = undefined;
     await sweep(this.#stateDirectory);
     unmount(runDirectory(this.#stateDirectory));
     release(this.#stateDirectory);
   }
 
-  #path(name: string): string {
-    return path.join(this.#stateDirectory, name);
+  get #parts(): Started {
+    if (this.#started === undefined) throw setupError("the backend was not started");
+    return this.#started;
   }
 
-  #store(): TreeStore {
-    if (this.#trees === undefined) throw setupError("the backend was not started");
-    return this.#trees;
+  /** The tree that `diff` is taken against lies somewhere in the stack; what is above it was changed already. */
+  #sourceOf(spec: SandboxSpec): RootSource {
+    const { images, trees } = this.#parts;
+    const { workspace, workdir = WORKSPACE, limits, scratch = [] } = spec;
+    const stack = images.stackOf(spec.image);
+    const parts = { layers: stack.layers, workdir, root: stack.root, diskBytes: limits.diskBytes, scratch };
+    if (workspace.directory === undefined) {
+      const base = images.layersOfTree(workspace);
+      const nChanged = base === undefined ? -1 : stack.layers.length - base.length;
+      if (nChanged < 0 || stack.layers[nChanged] !== base?.[0])
+        throw setupError("workspace: it was read from an image that this one was not made from.");
+      return { stack, parts, changed: stack.layers.slice(0, nChanged) };
+    }
+    const workspaceLayer = trees.layerAt({ ...workspace, directory: workspace.directory }, workdir);
+    const at = stack.layers.indexOf(workspaceLayer);
+    if (at >= 0) return { stack, parts, changed: stack.layers.slice(0, at) };
+    return { stack, parts: { ...parts, workspaceLayer }, changed: [] };
   }
 }
 

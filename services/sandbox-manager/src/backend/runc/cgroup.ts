@@ -58,17 +58,29 @@ export class CgroupHost {
       this.version === 1
         ? {
             cpuMs: scaled(this.#read("cpuacct", group, "cpuacct.usage"), 1e-6),
+            throttledMs: scaled(field(this.#read("cpu", group, "cpu.stat"), "throttled_time"), 1e-6),
             memoryPeakBytes: scaled(this.#read("memory", group, "memory.max_usage_in_bytes"), 1),
             oomKills: field(this.#read("memory", group, "memory.oom_control"), "oom_kill"),
             pidsRefusals: field(this.#read("pids", group, "pids.events"), "max"),
           }
         : {
-            cpuMs: scaled(field(this.#read("", group, "cpu.stat"), "usage_usec")?.toString(), 1e-3),
+            cpuMs: scaled(field(this.#read("", group, "cpu.stat"), "usage_usec"), 1e-3),
+            throttledMs: scaled(field(this.#read("", group, "cpu.stat"), "throttled_usec"), 1e-3),
             memoryPeakBytes: scaled(this.#read("", group, "memory.peak"), 1),
             oomKills: field(this.#read("", group, "memory.events"), "oom_kill"),
             pidsRefusals: field(this.#read("", group, "pids.events"), "max"),
           };
-    return Object.fromEntries(Object.entries(measured).filter(([, value]) => value !== undefined));
+    const all = { ...measured, diskWaitMs: this.#diskWaitMs(group) };
+    return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+  }
+
+  /**
+   * From the unified hierarchy's pressure stall information, "some": the time in which at least one process of the
+   * group stood still for a block device. A hybrid host has it too, unless the kernel was started without.
+   */
+  #diskWaitMs(group: string): number | undefined {
+    const total = /^some .*total=([0-9]+)$/m.exec(this.#read("", group, "io.pressure") ?? "")?.[1];
+    return scaled(total, 1e-3);
   }
 
   /** Sends SIGKILL to every process in a group and below; returns how many there were. */
@@ -122,8 +134,8 @@ function readIfThere(file: string): string | undefined {
   }
 }
 
-function scaled(text: string | undefined, factor: number): number | undefined {
-  return text === undefined ? undefined : Number(text.trim()) * factor;
+function scaled(value: string | number | undefined, factor: number): number | undefined {
+  return value === undefined ? undefined : Number(value) * factor;
 }
 
 function field(text: string | undefined, name: string): number | undefined {

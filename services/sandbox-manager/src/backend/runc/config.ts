@@ -2,27 +2,56 @@
  * Owns the OCI runtime configuration of one command in a runc sandbox: namespaces, mounts, limits, and the
  * privileges taken away. Does not write files or start anything.
  */
-import { type Command, SANDBOX_UID, type SandboxSpec, WORKSPACE } from "../types.js";
+import { type Command, SANDBOX_UID, type SandboxSpec, type SandboxUser, WORKSPACE } from "../types.js";
+import { HOST_NAME } from "./etc-files.js";
 import { seccompProfile } from "./seccomp.js";
 
 const CPU_PERIOD_US = 100_000;
 /** Enough for a build tool; far below what would make the host run out. */
 const MAX_OPEN_FILES = 4096;
+/** As Docker has it. It counts as the command's memory. */
+const SHARED_MEMORY_BYTES = 64 * 1024 * 1024;
 /** The agent dies before any service of ours when the host itself runs out of memory. */
 const OOM_SCORE_ADJ = 500;
 const NO_CAPABILITIES = { bounding: [], effective: [], inheritable: [], permitted: [], ambient: [] };
+const IDS: Readonly<Record<SandboxUser, number>> = { agent: SANDBOX_UID, root: 0 };
 
+/** What uid 0 could read or write there by owning the file, without any capability. */
 const MASKED_PATHS = [
   "/proc/acpi",
+  "/proc/asound",
+  "/proc/driver",
+  "/proc/dynamic_debug",
+  "/proc/kallsyms",
   "/proc/kcore",
   "/proc/keys",
+  "/proc/kpagecgroup",
+  "/proc/kpagecount",
+  "/proc/kpageflags",
   "/proc/latency_stats",
+  "/proc/mtrr",
   "/proc/sched_debug",
   "/proc/scsi",
+  "/proc/slabinfo",
   "/proc/timer_list",
   "/proc/timer_stats",
+  "/proc/vmallocinfo",
 ];
-const READONLY_PATHS = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+const READONLY_PATHS = [
+  "/proc/bus",
+  "/proc/fs",
+  "/proc/irq",
+  "/proc/pressure",
+  "/proc/sys",
+  "/proc/sysrq-trigger",
+];
+
+export interface BindMount {
+  /** On the host. */
+  readonly source: string;
+  readonly target: string;
+  readonly isWritable: boolean;
+}
 
 export interface ConfigFacts {
   readonly spec: SandboxSpec;
@@ -31,23 +60,26 @@ export interface ConfigFacts {
   readonly root: string;
   /** Absolute in every hierarchy. */
   readonly cgroup: string;
-  /** Namespace that holds the model listener; without it runc makes an empty one. */
-  readonly networkNamespace?: string;
+  /** Path of the sandbox's network namespace. */
+  readonly networkNamespace: string;
+  readonly mounts: readonly BindMount[];
   readonly canLimitSwap: boolean;
 }
 
 export function runtimeConfig(facts: ConfigFacts): object {
   const { spec, command } = facts;
+  const id = IDS[command.user ?? "agent"];
+  const environment = { ...spec.image.defaults.environment, ...command.environment };
   return {
     ociVersion: "1.0.2",
-    hostname: "sandbox",
+    hostname: HOST_NAME,
     root: { path: facts.root, readonly: false },
     process: {
       terminal: false,
-      user: { uid: SANDBOX_UID, gid: SANDBOX_UID },
+      user: { uid: id, gid: id },
       args: command.argv,
-      env: Object.entries(command.environment).map(([name, value]) => `${name}=${value}`),
-      cwd: command.cwd ?? WORKSPACE,
+      env: Object.entries(environment).map(([name, value]) => `${name}=${value}`),
+      cwd: command.cwd ?? spec.workdir ?? WORKSPACE,
       capabilities: NO_CAPABILITIES,
       noNewPrivileges: true,
       oomScoreAdj: OOM_SCORE_ADJ,
@@ -64,20 +96,30 @@ export function runtimeConfig(facts: ConfigFacts): object {
         source: "tmpfs",
         options: ["nosuid", "noexec", "mode=755", "size=64k"],
       },
-      ...spec.mounts.map(({ tree, target }) => ({
+      {
+        destination: "/dev/pts",
+        type: "devpts",
+        source: "devpts",
+        options: ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"],
+      },
+      {
+        destination: "/dev/shm",
+        type: "tmpfs",
+        source: "shm",
+        options: ["nosuid", "noexec", "nodev", "mode=1777", `size=${SHARED_MEMORY_BYTES}`],
+      },
+      ...facts.mounts.map(({ source, target, isWritable }) => ({
         destination: target,
         type: "bind",
-        source: tree.directory,
-        options: ["bind", "ro", "nosuid", "nodev"],
+        source,
+        options: ["bind", isWritable ? "rw" : "ro", "nosuid", "nodev"],
       })),
     ],
     linux: {
       cgroupsPath: facts.cgroup,
       namespaces: [
         ...["pid", "ipc", "uts", "mount"].map((type) => ({ type })),
-        facts.networkNamespace === undefined
-          ? { type: "network" }
-          : { type: "network", path: facts.networkNamespace },
+        { type: "network", path: facts.networkNamespace },
       ],
       resources: resources(facts),
       seccomp: seccompProfile(process.arch),

@@ -52,6 +52,11 @@ export class Container {
     this.result = this.#run(command);
   }
 
+  /** Of the command so far. */
+  get usage(): Usage {
+    return this.#facts.cgroups.usage(this.#facts.cgroup);
+  }
+
   /** Kills the whole tree; the first reason given is the one reported. */
   kill(ending: Ending): void {
     this.#ending ??= ending;
@@ -70,7 +75,7 @@ export class Container {
     if (command.signal?.aborted) this.#ending = "cancelled";
     try {
       const status = this.#ending === undefined ? await this.#launch(command, stdout, stderr) : NOT_STARTED;
-      const usage = this.#facts.cgroups.usage(this.#facts.cgroup);
+      const { usage } = this;
       return {
         outcome: this.#outcome(status, usage),
         stdout: status.error === undefined ? stdout.end() : NO_OUTPUT,
@@ -101,7 +106,10 @@ export class Container {
           stdout.add(chunk);
           command.onStdout?.(chunk);
         },
-        onStderr: (chunk) => stderr.add(chunk),
+        onStderr: (chunk) => {
+          stderr.add(chunk);
+          command.onStderr?.(chunk);
+        },
       });
     } catch (error) {
       return { code: null, signal: null, error: (error as Error).message };

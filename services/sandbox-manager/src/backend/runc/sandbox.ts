@@ -1,82 +1,99 @@
 /**
- * Owns one runc sandbox on the host: its writable layer, its network namespace with the model listener, and
- * the commands run in it. Every command is a container of its own over the same root and network, so what a
- * command leaves behind are files, never processes.
+ * Owns one runc sandbox on the host: its root file system, its network namespace and the commands run in it. Every
+ * command is a container of its own over the same root and network, so what a command leaves behind are files,
+ * never processes.
  * Does not choose trees or limits and does not interpret results.
  *
- * On disk, below the manager's run directory: `<id>/scratch` is a memory file system of `diskBytes` with the
- * overlay's upper and work directories, `<id>/scratch/root` the mounted overlay, `<id>/command-<n>` one
- * command's runc files. Detaching one mount and removing an empty directory is all the cleaning there is.
+ * Everything lies in one directory below the manager's run directory: what root.ts says, `etc` with the files
+ * mounted below /etc, `command-<n>` with one command's runc files.
  */
-import { closeSync, mkdirSync, rmSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { mkdirSync, rmSync } from "node:fs";
 import path from "node:path";
 import { MortiseError } from "@mortise/contracts";
-import type { Patch } from "../../patch/patch.js";
+import { type Patch, sha256 } from "../../patch/patch.js";
 import * as files from "../files.js";
-import { ModelRelay } from "../relay.js";
+import { sourceDirectory } from "../mount-source.js";
+import { SandboxNetwork } from "../network/sandbox-network.js";
 import {
   type Command,
   type DiffLimits,
   type ExecResult,
-  MODEL_PORT,
+  type Network,
+  type NetworkProof,
   SANDBOX_UID,
   type Sandbox,
   type SandboxSpec,
+  type Snapshot,
   type Usage,
-  WORKSPACE,
 } from "../types.js";
 import type { CgroupHost } from "./cgroup.js";
-import { runtimeConfig } from "./config.js";
+import { type BindMount, runtimeConfig } from "./config.js";
 import { Container } from "./container.js";
-import {
-  createNetworkNamespace,
-  listenOnLoopback,
-  MS_NODEV,
-  MS_NOSUID,
-  mount,
-  unmountInBackground,
-} from "./syscalls.js";
-import { applyToUpper, diffUpper } from "./upper.js";
-
-const LISTEN_BACKLOG = 128;
-/** Metadata of the overlay itself also counts against the file system's size. */
-const SCRATCH_RESERVE_BYTES = 1024 * 1024;
-const BYTES_PER_INODE = 4096;
-const MIN_INODES = 4096;
+import { EtcFiles } from "./etc-files.js";
+import type { RootStack, RuncImages } from "./images.js";
+import { type RootParts, SandboxRoot } from "./root.js";
+import { HeldLayer } from "./snapshots.js";
+import { diffUppers } from "./upper.js";
+import { addedUsage } from "./usage.js";
 
 export interface SandboxHost {
   readonly runc: string;
   readonly runDirectory: string;
   readonly cgroupParent: string;
   readonly cgroups: CgroupHost;
+  readonly images: RuncImages;
   readonly onDestroyed: (id: string) => void;
+}
+
+/** Where the root file system of a sandbox comes from. */
+export interface RootSource {
+  readonly stack: RootStack;
+  readonly parts: RootParts;
+  /** Layers of the stack above the tree that `diff` is taken against, topmost first. */
+  readonly changed: readonly string[];
 }
 
 export class RuncSandbox implements Sandbox {
   readonly id: string;
   readonly #spec: SandboxSpec;
   readonly #host: SandboxHost;
+  readonly #source: RootSource;
   readonly #directory: string;
+  readonly #root: SandboxRoot;
+  readonly #mounts: BindMount[];
   readonly #running = new Set<Container>();
-  #namespaceFd: number | undefined;
-  #relay: ModelRelay | undefined;
+  readonly #ended: Usage[] = [];
+  #etc: EtcFiles | undefined;
+  #network: SandboxNetwork | undefined;
   #nCommands = 0;
-  #usage: Usage = {};
-  #state: "open" | "quiesced" | "destroyed" = "open";
+  #state: "open" | "quiesced" | "snapshot" | "destroyed" = "open";
 
-  private constructor(spec: SandboxSpec, host: SandboxHost) {
+  private constructor(spec: SandboxSpec, host: SandboxHost, source: RootSource) {
     this.id = spec.id;
     this.#spec = spec;
     this.#host = host;
+    this.#source = source;
     this.#directory = path.join(host.runDirectory, spec.id);
+    this.#root = new SandboxRoot(this.#directory, source.parts);
+    this.#mounts = spec.mounts.map((one) => ({
+      source: sourceDirectory(one),
+      target: one.target,
+      isWritable: false,
+    }));
   }
 
   /** Mounts and network of a new sandbox; nothing of it remains if any part fails. */
-  static async create(spec: SandboxSpec, host: SandboxHost): Promise<RuncSandbox> {
-    const sandbox = new RuncSandbox(spec, host);
+  static async create(spec: SandboxSpec, host: SandboxHost, source: RootSource): Promise<RuncSandbox> {
+    const sandbox = new RuncSandbox(spec, host, source);
+    for (const held of source.stack.held) held.use();
     try {
-      sandbox.#mountRoot();
-      await sandbox.#openNetwork();
+      mkdirSync(sandbox.#directory, { recursive: true, mode: 0o700 });
+      sandbox.#root.mount();
+      if (spec.patch !== undefined) sandbox.#root.apply(spec.patch);
+      sandbox.#etc = new EtcFiles(path.join(sandbox.#directory, "etc"));
+      sandbox.#network = await SandboxNetwork.create(spec.network);
+      sandbox.#etc.setHosts(sandbox.#network.knownHosts);
       return sandbox;
     } catch (cause) {
       await sandbox.destroy();
@@ -90,9 +107,10 @@ export class RuncSandbox implements Sandbox {
   }
 
   async exec(command: Command): Promise<ExecResult> {
-    this.#assertOpen();
+    if (this.#state !== "open") throw new Error(`sandbox ${this.id} is ${this.#state}`);
     const n = ++this.#nCommands;
     const cgroup = path.join(this.#host.cgroupParent, `${this.id}-${n}`);
+    const { outputBytes } = this.#spec.limits;
     const container = new Container(
       {
         runc: this.#host.runc,
@@ -101,24 +119,23 @@ export class RuncSandbox implements Sandbox {
         config: runtimeConfig({
           spec: this.#spec,
           command,
-          root: this.#root,
+          root: this.#root.path,
           cgroup,
           canLimitSwap: this.#host.cgroups.canLimitSwap,
           // A descriptor of ours names the namespace: it needs no mount and dies with this process.
-          ...(this.#namespaceFd === undefined
-            ? {}
-            : { networkNamespace: `/proc/${process.pid}/fd/${this.#namespaceFd}` }),
+          networkNamespace: this.#network!.namespacePath,
+          mounts: this.#bindMounts(),
         }),
         cgroup,
         cgroups: this.#host.cgroups,
-        outputBytes: this.#spec.limits.outputBytes,
+        outputBytes: Math.min(outputBytes, command.outputBytes ?? outputBytes),
       },
       command,
     );
     this.#running.add(container);
     try {
       const result = await container.result;
-      this.#usage = added(this.#usage, result.usage);
+      this.#ended.push(result.usage);
       return result;
     } finally {
       this.#running.delete(container);
@@ -127,112 +144,104 @@ export class RuncSandbox implements Sandbox {
 
   async putTar(directory: string, tar: Uint8Array): Promise<void> {
     this.#assertIdle();
-    await files.unpackBelow(this.#root, directory, tar, SANDBOX_UID);
+    await files.unpackBelow(this.#root.path, directory, tar, SANDBOX_UID);
   }
 
   async getTar(directory: string): Promise<Uint8Array> {
     this.#assertIdle();
-    return files.packBelow(this.#root, directory);
+    return files.packBelow(this.#root.path, directory);
   }
 
   async quiesce(): Promise<void> {
     if (this.#state === "open") this.#state = "quiesced";
     for (const container of this.#running) container.kill("cancelled");
-    await this.#closeNetwork();
+    await this.#network?.close();
     await Promise.allSettled([...this.#running].map((container) => container.result));
   }
 
   async diff(limits: DiffLimits): Promise<Patch> {
     if (this.#state !== "quiesced") throw new Error("diff needs a quiesced sandbox (B2)");
-    return diffUpper(this.#spec.workspace, path.join(this.#upper, WORKSPACE), limits);
+    const { changed, parts } = this.#source;
+    return diffUppers(this.#spec.workspace, [this.#root.upper, ...changed], parts.workdir, limits);
   }
 
   get isModelUnreachable(): boolean {
-    return this.#relay?.isUnreachable ?? false;
+    return this.#network?.isModelUnreachable ?? false;
+  }
+
+  get hostRoot(): string {
+    return this.#root.path;
   }
 
   async stats(): Promise<Usage> {
-    return this.#usage;
+    return addedUsage([...this.#ended, ...[...this.#running].map(({ usage }) => usage)]);
+  }
+
+  async setNetwork(network: Network): Promise<void> {
+    if (this.#state !== "open") throw new Error(`sandbox ${this.id} is ${this.#state}`);
+    try {
+      await this.#network!.set(network);
+    } finally {
+      this.#etc!.setHosts(this.#network!.knownHosts);
+    }
+  }
+
+  async proveNetwork(): Promise<NetworkProof> {
+    if (this.#state !== "open") throw new Error(`sandbox ${this.id} is ${this.#state}`);
+    return this.#network!.prove();
+  }
+
+  async snapshot(): Promise<Snapshot> {
+    this.#assertIdle();
+    await this.quiesce();
+    this.#state = "snapshot";
+    const { images, runDirectory } = this.#host;
+    const { stack, parts } = this.#source;
+    const name = randomUUID();
+    // A dot keeps it apart from every sandbox's directory.
+    const place = path.join(runDirectory, `snapshot.${name}`);
+    const held = await this.#root.release((memory, upper) =>
+      HeldLayer.take(memory, place, upper, stack.held),
+    );
+    const digest = sha256(`${this.#spec.image.digest}\n${name}\n`);
+    const layers = [held.layer, ...this.#root.lower];
+    images.add(digest, { layers, root: parts.root, held: [held] });
+    let released: Promise<void> | undefined;
+    return {
+      digest,
+      kind: "snapshot",
+      defaults: this.#spec.image.defaults,
+      bytes: held.bytes,
+      release: () => {
+        images.forget(digest);
+        released ??= held.leave();
+        return released;
+      },
+    };
   }
 
   async destroy(): Promise<void> {
     if (this.#state === "destroyed") return;
     this.#state = "destroyed";
     for (const container of this.#running) container.kill("destroyed");
-    await this.#closeNetwork();
+    await this.#network?.close();
     await Promise.allSettled([...this.#running].map((container) => container.result));
-    await unmountInBackground(this.#scratch);
+    await this.#root.unmount();
     rmSync(this.#directory, { recursive: true, force: true });
+    for (const held of this.#source.stack.held) await held.leave();
     this.#host.onDestroyed(this.id);
   }
 
-  get #scratch(): string {
-    return path.join(this.#directory, "scratch");
-  }
-  get #upper(): string {
-    return path.join(this.#scratch, "upper");
-  }
-  get #root(): string {
-    return path.join(this.#scratch, "root");
-  }
-
-  #mountRoot(): void {
-    const { limits, image, workspace, patch } = this.#spec;
-    mkdirSync(this.#scratch, { recursive: true, mode: 0o700 });
-    const inodes = Math.max(MIN_INODES, Math.floor(limits.diskBytes / BYTES_PER_INODE));
-    const size = limits.diskBytes + SCRATCH_RESERVE_BYTES;
-    mount(
-      "mortise",
-      this.#scratch,
-      "tmpfs",
-      MS_NODEV | MS_NOSUID,
-      `size=${size},nr_inodes=${inodes},mode=700`,
-    );
-    for (const name of ["upper", "work", "root"]) mkdirSync(path.join(this.#scratch, name), { mode: 0o755 });
-    if (patch !== undefined) applyToUpper(patch, files.workspaceOfUpper(this.#upper));
-    // Without redirects, metacopy and index every change is a plain file, directory or whiteout in upper.
-    const options = [
-      `lowerdir=${path.dirname(workspace.directory)}:${image.location}`,
-      `upperdir=${this.#upper}`,
-      `workdir=${path.join(this.#scratch, "work")}`,
-      "redirect_dir=off,metacopy=off,index=off,xino=off",
-    ];
-    mount("overlay", this.#root, "overlay", MS_NODEV | MS_NOSUID, options.join(","));
-  }
-
-  async #openNetwork(): Promise<void> {
-    const { network } = this.#spec;
-    if (network.kind === "none") return;
-    const made = createNetworkNamespace(() => listenOnLoopback(MODEL_PORT, LISTEN_BACKLOG));
-    this.#namespaceFd = made.namespaceFd;
-    this.#relay = await ModelRelay.adopt(made.value, network);
-  }
-
-  async #closeNetwork(): Promise<void> {
-    const fd = this.#namespaceFd;
-    this.#namespaceFd = undefined;
-    await this.#relay?.close();
-    if (fd !== undefined) closeSync(fd);
-  }
-
-  #assertOpen(): void {
-    if (this.#state !== "open") throw new Error(`sandbox ${this.id} is ${this.#state}`);
+  /** Ours last: nothing a task mounts can take the place of /etc/hosts. */
+  #bindMounts(): BindMount[] {
+    const volumes = this.#root.volumes.map((one) => ({ ...one, isWritable: true }));
+    const etc = this.#etc!.mounts.map((one) => ({ ...one, isWritable: false }));
+    return [...this.#mounts, ...volumes, ...etc];
   }
 
   #assertIdle(): void {
-    if (this.#state === "destroyed") throw new Error(`sandbox ${this.id} is destroyed`);
+    if (this.#state === "destroyed" || this.#state === "snapshot")
+      throw new Error(`sandbox ${this.id} is ${this.#state === "snapshot" ? "a snapshot" : "destroyed"}`);
     if (this.#running.size > 0) throw new Error(`sandbox ${this.id} runs a command`);
   }
-}
-
-/** Sums over commands; a peak is the highest. A number missing once is missing in the sum (C10). */
-function added(a: Usage, b: Usage): Usage {
-  const isFirst = Object.keys(a).length === 0;
-  const sum = (key: "cpuMs" | "oomKills" | "pidsRefusals") =>
-    b[key] === undefined || (a[key] === undefined && !isFirst) ? {} : { [key]: (a[key] ?? 0) + b[key] };
-  const peak =
-    b.memoryPeakBytes === undefined
-      ? {}
-      : { memoryPeakBytes: Math.max(a.memoryPeakBytes ?? 0, b.memoryPeakBytes) };
-  return { ...sum("cpuMs"), ...sum("oomKills"), ...sum("pidsRefusals"), ...peak };
 }

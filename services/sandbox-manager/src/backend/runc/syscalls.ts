@@ -1,6 +1,6 @@
 /**
  * Owns the few Linux system calls Node does not offer: mounts, namespaces, sockets inside a namespace,
- * whiteouts and extended attributes. Each is one call on the calling thread, without a child process.
+ * extended attributes. Each is one call on the calling thread, without a child process.
  * Does not decide when they are used.
  */
 import { closeSync, openSync } from "node:fs";
@@ -10,6 +10,7 @@ export const MNT_DETACH = 2;
 export const MS_RDONLY = 1;
 export const MS_NOSUID = 2;
 export const MS_NODEV = 4;
+export const MS_MOVE = 1 << 13;
 export const MS_PRIVATE = 1 << 18;
 
 const CLONE_NEWNET = 0x4000_0000;
@@ -17,7 +18,6 @@ const SIOCSIFFLAGS = 0x8914;
 const IFF_UP = 1;
 const AF_INET = 2;
 const SOCK_STREAM_CLOEXEC = 1 | 0o2_000_000;
-const S_IFCHR = 0o020_000;
 /** Size of `struct ifreq` on 64-bit Linux. */
 const IFREQ_BYTES = 40;
 
@@ -30,7 +30,6 @@ const libc = libraryOf({
   ioctl: "int ioctl(int, unsigned long, void*)",
   bind: "int bind(int, void*, uint32_t)",
   listen: "int listen(int, int)",
-  mknod: "int mknod(const char*, uint32_t, uint64_t)",
   lgetxattr: "long lgetxattr(const char*, const char*, void*, size_t)",
 });
 
@@ -40,6 +39,11 @@ function check(name: keyof ReturnType<typeof libc>, ...parameters: unknown[]): n
 
 export function mount(source: string, target: string, type: string, flags: number, data: string): void {
   check("mount", source, target, type, flags, data);
+}
+
+/** Mounts a mounted tree elsewhere. Precondition: its parent mount is private. */
+export function moveMount(from: string, to: string): void {
+  check("mount", from, to, null, MS_MOVE, null);
 }
 
 export function makePrivate(target: string): void {
@@ -76,11 +80,6 @@ export function unmountInBackground(target: string): Promise<void> {
       }
     });
   });
-}
-
-/** Creates the marker by which an overlay hides a lower file. */
-export function makeWhiteout(file: string): void {
-  check("mknod", file, S_IFCHR, 0);
 }
 
 /** Whether an overlay directory hides everything below the same path in lower layers. */
