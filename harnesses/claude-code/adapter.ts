@@ -3,7 +3,7 @@
  * cache and nowhere else.
  */
 import { join } from "node:path";
-import { baseEnvironment, endingByExitCode, type HarnessAdapter, searchPath } from "@mortise/harness";
+import { baseEnvironment, endingByExitCode, type HarnessAdapter } from "@mortise/harness";
 
 const VERSION = "2.1.332";
 /** The package holds a native binary a platform. */
@@ -14,6 +14,7 @@ export const claudeCode: HarnessAdapter = {
   version: VERSION,
   licence: "proprietary",
   runtime: { kind: "npm", packages: { "@anthropic-ai/claude-code": VERSION }, probe: BINARY },
+  needs: { interpreter: "none", binaries: [BINARY], programs: ["bash"] },
   programs: [],
   wireApis: ["messages"],
   instruct: (instruction) => instruction,
@@ -29,7 +30,7 @@ export const claudeCode: HarnessAdapter = {
       target.model,
     ],
     environment: {
-      ...baseEnvironment(target, searchPath()),
+      ...baseEnvironment(target),
       ANTHROPIC_BASE_URL: target.modelUrl,
       ANTHROPIC_AUTH_TOKEN: target.key,
       // A sub-agent that asks for the small model gets the same policy.

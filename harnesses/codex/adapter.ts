@@ -1,12 +1,6 @@
 /** Owns how Codex is obtained and launched. It speaks the Responses API only. */
 import { join } from "node:path";
-import {
-  baseEnvironment,
-  endingByExitCode,
-  type HarnessAdapter,
-  type LaunchTarget,
-  searchPath,
-} from "@mortise/harness";
+import { baseEnvironment, endingByExitCode, type HarnessAdapter, type LaunchTarget } from "@mortise/harness";
 
 const VERSION = "0.171.0";
 const TRIPLES: Readonly<Record<string, string>> = {
@@ -30,6 +24,7 @@ export const codex: HarnessAdapter = {
   version: VERSION,
   licence: "open",
   runtime: { kind: "npm", packages: { "@openai/codex": VERSION }, probe: BINARY },
+  needs: { interpreter: "none", binaries: [BINARY], programs: [] },
   programs: [],
   wireApis: ["responses"],
   instruct: (instruction) => instruction,
@@ -43,7 +38,7 @@ export const codex: HarnessAdapter = {
       target.instruction,
     ],
     environment: {
-      ...baseEnvironment(target, searchPath(join(target.runtime, VENDOR, "codex-path"))),
+      ...baseEnvironment(target, join(target.runtime, VENDOR, "codex-path")),
       [KEY_VARIABLE]: target.key,
     },
     files: [{ path: join(target.home, ".codex/config.toml"), content: settings(target) }],

@@ -6,12 +6,13 @@ import {
   type HarnessAdapter,
   lacks,
   PYTHON_PACKAGES,
-  searchPath,
+  pythonModule,
 } from "@mortise/harness";
 
 const VERSION = "2.4.6";
 /** The command whose output ends a run; its own convention. */
 const SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT";
+const TRANSCRIPT = "trajectory/run.json";
 
 export const miniSweAgent: HarnessAdapter = {
   name: "mini-swe-agent",
@@ -23,14 +24,13 @@ export const miniSweAgent: HarnessAdapter = {
     python: [3, 10],
     probe: `${PYTHON_PACKAGES}/minisweagent/run/mini.py`,
   },
+  needs: { interpreter: "python", binaries: [], programs: [] },
   programs: [],
   wireApis: ["chat"],
   instruct: (instruction) => instruction,
   launch: (target) => ({
     argv: [
-      target.python,
-      "-m",
-      "minisweagent.run.mini",
+      ...pythonModule(target, "minisweagent.run.mini"),
       "--yolo",
       "--exit-immediately",
       "--cost-limit",
@@ -40,16 +40,14 @@ export const miniSweAgent: HarnessAdapter = {
       "--config",
       `model.model_kwargs.max_tokens=${target.maxOutputTokens}`,
       "--output",
-      join(target.home, "trajectory.json"),
+      join(target.home, TRANSCRIPT),
       "--model",
       `openai/${target.model}`,
       "--task",
       target.instruction,
     ],
     environment: {
-      ...baseEnvironment(target, searchPath()),
-      PYTHONPATH: join(target.runtime, PYTHON_PACKAGES),
-      PYTHONDONTWRITEBYTECODE: "1",
+      ...baseEnvironment(target),
       OPENAI_API_BASE: `${target.modelUrl}/v1`,
       OPENAI_API_KEY: target.key,
       LITELLM_LOCAL_MODEL_COST_MAP: "True",
@@ -61,7 +59,7 @@ export const miniSweAgent: HarnessAdapter = {
     files: [],
   }),
   ending: endingByExitCode,
-  transcript: ["trajectory.json"],
+  transcript: [TRANSCRIPT],
   tools: () => ({
     run: (command) => ({ name: "bash", arguments: { command } }),
     finish: () => ({ name: "bash", arguments: { command: SUBMIT } }),

@@ -1,13 +1,6 @@
 /** Owns how the bundled mini harness is launched. The harness itself knows nothing of Mortise. */
 import { join } from "node:path";
-import {
-  baseEnvironment,
-  type EndKind,
-  type HarnessAdapter,
-  lacks,
-  lastLine,
-  searchPath,
-} from "@mortise/harness";
+import { baseEnvironment, type EndKind, type HarnessAdapter, lacks, lastLine } from "@mortise/harness";
 
 /** Exit codes as mini's README lists them. */
 const ENDS: Readonly<Record<number, EndKind>> = { 0: "completed", 3: "proxy-failure", 6: "turn-limit" };
@@ -17,13 +10,14 @@ export const mini: HarnessAdapter = {
   version: "0.1.0",
   licence: "open",
   runtime: { kind: "bundled", probe: "mini.cjs" },
+  needs: { interpreter: "node", binaries: [], programs: [] },
   programs: [],
   wireApis: ["chat"],
   instruct: (instruction) => instruction,
   launch: (target) => ({
     argv: [target.node, join(target.runtime, "mini.cjs")],
     environment: {
-      ...baseEnvironment(target, searchPath()),
+      ...baseEnvironment(target),
       OPENAI_BASE_URL: `${target.modelUrl}/v1`,
       OPENAI_API_KEY: target.key,
       OPENAI_MODEL: target.model,

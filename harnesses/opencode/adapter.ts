@@ -5,13 +5,14 @@ import {
   endingByExitCode,
   type HarnessAdapter,
   type LaunchTarget,
-  searchPath,
   type WireApi,
 } from "@mortise/harness";
 
 const VERSION = "1.18.33";
 const PLATFORM = `${process.platform}-${process.arch}`;
 const BINARY = `node_modules/opencode-${PLATFORM}/bin/opencode`;
+/** It would fetch this program when a search tool is first used; in a sandbox there is nothing to fetch from. */
+const SEARCH = { package: `@vscode/ripgrep-${PLATFORM}`, version: "1.18.0" } as const;
 
 /** Providers that are part of the binary: nothing is installed when it runs. */
 const PROVIDERS: Readonly<Record<WireApi, string>> = {
@@ -25,7 +26,12 @@ export const opencode: HarnessAdapter = {
   name: "opencode",
   version: VERSION,
   licence: "open",
-  runtime: { kind: "npm", packages: { "opencode-ai": VERSION }, probe: BINARY },
+  runtime: {
+    kind: "npm",
+    packages: { "opencode-ai": VERSION, [SEARCH.package]: SEARCH.version },
+    probe: BINARY,
+  },
+  needs: { interpreter: "none", binaries: [BINARY], programs: ["bash"] },
   programs: [],
   wireApis: ["chat", "responses", "messages"],
   instruct: (instruction) => instruction,
@@ -40,7 +46,7 @@ export const opencode: HarnessAdapter = {
       target.instruction,
     ],
     environment: {
-      ...baseEnvironment(target, searchPath()),
+      ...baseEnvironment(target, join(target.runtime, "node_modules", SEARCH.package, "bin")),
       [KEY_VARIABLE]: target.key,
       OPENCODE_DISABLE_AUTOUPDATE: "1",
       OPENCODE_DISABLE_MODELS_FETCH: "1",

@@ -9,7 +9,7 @@ import {
   type HarnessAdapter,
   lacks,
   PYTHON_PACKAGES,
-  searchPath,
+  pythonFile,
 } from "@mortise/harness";
 
 const VERSION = "1.58.2";
@@ -24,15 +24,14 @@ export const openhands: HarnessAdapter = {
     python: [3, 12],
     probe: `${PYTHON_PACKAGES}/openhands/tools/preset/default.py`,
   },
+  needs: { interpreter: "python", binaries: [], programs: ["bash"] },
   programs: ["run.py"],
   wireApis: ["chat"],
   instruct: (instruction) => instruction,
   launch: (target) => ({
-    argv: [target.python, join(target.runtime, "run.py")],
+    argv: pythonFile(target, "run.py"),
     environment: {
-      ...baseEnvironment(target, searchPath()),
-      PYTHONPATH: join(target.runtime, PYTHON_PACKAGES),
-      PYTHONDONTWRITEBYTECODE: "1",
+      ...baseEnvironment(target),
       // The prefix makes the client inside speak plain Chat Completions to the base URL.
       LLM_MODEL: `openai/${target.model}`,
       LLM_BASE_URL: `${target.modelUrl}/v1`,

@@ -11,9 +11,12 @@ exit code    0 finished, 1 stopped otherwise
 import os
 import sys
 
-from openhands.sdk import Conversation, LLM
-from openhands.sdk.context.condenser import LLMSummarizingCondenser
-from openhands.tools.preset.default import get_default_agent
+# Here and in no variable: what the agent runs must not find these packages.
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "site"))
+
+from openhands.sdk import Conversation, LLM  # noqa: E402
+from openhands.sdk.context.condenser import LLMSummarizingCondenser  # noqa: E402
+from openhands.tools.preset.default import get_default_agent  # noqa: E402
 
 # The SDK's condenser counts events unless it is told a number of tokens: leave room for a reply and a result.
 CONDENSE_AT_SHARE = 0.8

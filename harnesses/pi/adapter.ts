@@ -6,7 +6,6 @@ import {
   type HarnessAdapter,
   type LaunchTarget,
   lacks,
-  searchPath,
   type WireApi,
 } from "@mortise/harness";
 
@@ -27,6 +26,7 @@ export const pi: HarnessAdapter = {
   version: VERSION,
   licence: "open",
   runtime: { kind: "npm", packages: { "@mariozechner/pi-coding-agent": VERSION }, probe: PROGRAM },
+  needs: { interpreter: "node", binaries: [], programs: ["bash"] },
   programs: [],
   wireApis: ["chat", "responses", "messages"],
   instruct: (instruction) => instruction,
@@ -44,7 +44,7 @@ export const pi: HarnessAdapter = {
       target.instruction,
     ],
     environment: {
-      ...baseEnvironment(target, searchPath()),
+      ...baseEnvironment(target),
       [KEY_VARIABLE]: target.key,
       PI_OFFLINE: "1",
       PI_SKIP_VERSION_CHECK: "1",

@@ -16,8 +16,28 @@ function* fields(schema, prefix = "") {
     yield [path, field, required.has(name)];
     yield* fields(field, `${path}.`);
   }
-  if (typeof schema.additionalProperties === "object")
-    yield* fields(schema.additionalProperties, `${prefix}<name>.`);
+  const { additionalProperties: named } = schema;
+  if (named?.anyOf !== undefined) yield* shapeFields(named.anyOf, `${prefix}<name>`);
+  else if (typeof named === "object") yield* fields(named, `${prefix}<name>.`);
+}
+
+/** A section of one of several shapes, each known by its first field: each field once, with the shapes that have it. */
+function* shapeFields(shapes, path) {
+  const nameOf = (shape) => Object.keys(shape.properties)[0];
+  const names = new Set(shapes.flatMap((shape) => Object.keys(shape.properties)));
+  for (const name of names) {
+    const having = shapes.filter((shape) => shape.properties[name] !== undefined);
+    const meanings = Map.groupBy(having, (shape) => shape.properties[name].description);
+    const description = [...meanings]
+      .map(([text, those]) =>
+        those.length === shapes.length
+          ? text
+          : `With ${those.map((one) => code(nameOf(one))).join(", ")}: ${text}`,
+      )
+      .join(" ");
+    const isRequired = having.every((shape) => shape.required?.includes(name));
+    yield [`${path}.${name}`, { ...having[0].properties[name], description }, isRequired];
+  }
 }
 
 /** A section with a `kind`: each field once, with the kinds that have it. */

@@ -31,6 +31,8 @@ export interface LaunchTarget {
   /** Interpreters, as the harness sees them; those the runtime does not need are not used. */
   readonly node: string;
   readonly python: string;
+  /** PATH of the place it works in: where its tools look for programs. */
+  readonly path: string;
 }
 
 export interface LaunchFile {
@@ -106,12 +108,22 @@ export type RuntimeSpec =
   /** Whatever the operator installed: the command adapter. */
   | { readonly kind: "installed" };
 
+/** What the place a harness runs in must have. Its interpreter is brought along and needs nothing there. */
+export interface Needs {
+  readonly interpreter: "node" | "python" | "none";
+  /** Native programs, below the runtime, which are started with the C library of that place. */
+  readonly binaries: readonly string[];
+  /** Programs its tools call by name. Those the host has are brought along for places without them. */
+  readonly programs: readonly string[];
+}
+
 export interface HarnessAdapter {
   readonly name: string;
   readonly version: string;
   /** Proprietary runtimes are installed by the operator's machine only and never redistributed. */
   readonly licence: "open" | "proprietary";
   readonly runtime: RuntimeSpec;
+  readonly needs: Needs;
   /** Files of the adapter's own folder that belong into the runtime. */
   readonly programs: readonly string[];
   /** The first one is used when none is asked for. */
@@ -169,15 +181,14 @@ export function isLacking(value: unknown): value is Lacks {
   return typeof value === "object" && value !== null && "lacks" in value;
 }
 
-/** Environment every harness gets: a home of its own, a terminal that draws nothing. */
-export function baseEnvironment(target: LaunchTarget, path: string): Record<string, string> {
-  return { HOME: target.home, PATH: path, LANG: "C.UTF-8", TERM: "dumb", NO_COLOR: "1" };
+/** Environment every harness gets: a home of its own, a terminal that draws nothing. `first` leads its PATH. */
+export function baseEnvironment(target: LaunchTarget, ...first: readonly string[]): Record<string, string> {
+  const PATH = [...first, target.path].join(":");
+  return { HOME: target.home, PATH, LANG: "C.UTF-8", TERM: "dumb", NO_COLOR: "1" };
 }
 
-/** Where programs are looked for, first those of the interpreter that runs the harness. */
-export function searchPath(...directories: readonly string[]): string {
-  return [...directories, "/usr/local/bin", "/usr/bin", "/bin"].join(":");
-}
+/** PATH of a place that names none. */
+export const STANDARD_PATH = "/usr/local/bin:/usr/bin:/bin";
 
 /** The last non-empty line, where programs say why they stopped. */
 export function lastLine(text: string): string {

@@ -4,13 +4,11 @@
  */
 import { z } from "zod";
 import {
-  baseEnvironment,
   type EndKind,
   endingByExitCode,
   type HarnessAdapter,
   type LaunchTarget,
   lacks,
-  searchPath,
   type ToolUse,
 } from "./adapter.js";
 
@@ -33,7 +31,7 @@ export const CommandHarness = z.strictObject({
     .array(z.string())
     .min(1)
     .describe(
-      "Command. `{runtime}`, `{home}`, `{workspace}`, `{model_url}`, `{token}`, `{model}`, `{instruction}`, `{context_tokens}` and `{max_output_tokens}` are replaced.",
+      "Command. `{runtime}`, `{home}`, `{workspace}`, `{model_url}` (with `/v1`), `{model_origin}` (without), `{token}`, `{model}`, `{instruction}`, `{context_tokens}` and `{max_output_tokens}` are replaced.",
     ),
   environment: z.record(z.string(), z.string()).default({}).describe("Environment, with the same places."),
   files: z
@@ -67,6 +65,7 @@ export function commandAdapter(harness: CommandHarness): HarnessAdapter {
     version: harness.version,
     licence: "proprietary",
     runtime: { kind: "installed" },
+    needs: { interpreter: "none", binaries: [], programs: [] },
     programs: [],
     wireApis: [harness.wireApi],
     instruct: (instruction) => fill(harness.instruction, { instruction }),
@@ -75,7 +74,7 @@ export function commandAdapter(harness: CommandHarness): HarnessAdapter {
       const [program, ...rest] = harness.argv.map((word) => fill(word, places));
       return {
         argv: [program!, ...rest],
-        environment: { ...baseEnvironment(target, searchPath()), ...fillValues(harness.environment, places) },
+        environment: { HOME: target.home, PATH: target.path, ...fillValues(harness.environment, places) },
         files: Object.entries(harness.files).map(([path, content]) => ({
           path: fill(path, places),
           content: fill(content, places),
@@ -111,7 +110,8 @@ function placesOf(target: LaunchTarget): Record<string, string> {
     runtime: target.runtime,
     home: target.home,
     workspace: target.workspace,
-    model_url: target.modelUrl,
+    model_url: `${target.modelUrl}/v1`,
+    model_origin: target.modelUrl,
     token: target.key,
     model: target.model,
     instruction: target.instruction,

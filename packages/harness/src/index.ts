@@ -13,12 +13,16 @@ export {
   type LaunchTarget,
   lacks,
   lastLine,
+  type Needs,
   type ProcessEnd,
   type RuntimeSpec,
-  searchPath,
+  STANDARD_PATH,
   type ToolUse,
   type ToolVocabulary,
   type WireApi,
 } from "./adapter.js";
 export { CommandHarness, commandAdapter } from "./command-adapter.js";
-export { defaultCache, ensureRuntime, PYTHON_PACKAGES, type Runtime } from "./runtime/install.js";
+export { PYTHON_PACKAGES, pythonFile, pythonModule } from "./python-launch.js";
+export { defaultCache, ensureRuntime, type Runtime } from "./runtime/install.js";
+export { compareVersions, type ElfNeeds, elfNeeds, type Version } from "./toolbox/elf.js";
+export { ensureToolbox, TOOLBOX, TOOLBOX_TARGET, type Toolbox } from "./toolbox/toolbox.js";

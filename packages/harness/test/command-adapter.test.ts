@@ -15,12 +15,13 @@ const target: LaunchTarget = {
   maxOutputTokens: 100,
   node: "/usr/bin/node",
   python: "/usr/bin/python3",
+  path: "/usr/bin:/bin",
 };
 
 const agent = CommandHarness.parse({
   name: "agent",
   argv: ["{runtime}/agent", "--task", "{instruction}", "--limit={context_tokens}"],
-  environment: { OPENAI_BASE_URL: "{model_url}/v1", OPENAI_API_KEY: "{token}" },
+  environment: { OPENAI_BASE_URL: "{model_url}", ORIGIN: "{model_origin}", OPENAI_API_KEY: "{token}" },
   files: { "{home}/agent.json": '{"model": "{model}", "unknown": "{place}"}' },
   instruction: "In this repository: {instruction}",
   exitCodes: { "3": "proxy-failure" },
@@ -30,10 +31,12 @@ const agent = CommandHarness.parse({
 test("placeholders of argv, environment and files are filled in", () => {
   const launch = commandAdapter(agent).launch(target);
   expect(launch.argv).toEqual(["/opt/agent/agent", "--task", "fix {token} and {model}", "--limit=1000"]);
-  expect(launch.environment).toMatchObject({
+  expect(launch.environment).toEqual({
     OPENAI_BASE_URL: "http://127.0.0.1:8080/v1",
+    ORIGIN: "http://127.0.0.1:8080",
     OPENAI_API_KEY: "session-key",
     HOME: "/home/agent",
+    PATH: "/usr/bin:/bin",
   });
   expect(launch.files).toEqual([
     { path: "/home/agent/agent.json", content: '{"model": "policy", "unknown": "{place}"}' },

@@ -62,6 +62,12 @@ describe("a configuration that is refused", () => {
     expect(error.detail).toMatchObject({ field: "trainer.learningRate" });
   });
 
+  test("names the nearest of the values that are allowed", () => {
+    const { message } = refusal({ trainer: { learningRate: 1, algorithm: "gspro" } });
+    expect(message).toContain('trainer.algorithm = "gspro"');
+    expect(message).toContain("did you mean gspo?");
+  });
+
   test("says that a value is missing", () => {
     expect(refusal({ trainer: {} }).message).toContain("trainer.learningRate is missing");
   });

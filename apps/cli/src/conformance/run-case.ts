@@ -5,7 +5,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { HarnessAdapter, Runtime, WireApi } from "@mortise/harness";
+import { type HarnessAdapter, type Runtime, STANDARD_PATH, type WireApi } from "@mortise/harness";
 import { account } from "./accounting.js";
 import { type ConformanceCase, WIDE } from "./cases.js";
 import { runHarness } from "./harness-process.js";
@@ -104,6 +104,7 @@ async function launch(run: CaseRun, trial: OpenTrial, relay: Relay, workspace: s
     maxOutputTokens: MAX_OUTPUT_TOKENS,
     node: process.execPath,
     python: runtime.python,
+    path: STANDARD_PATH,
   };
   return runHarness(adapter.launch(target), { cwd: workspace, timeoutMs: TIMEOUT_MS, signal: run.signal });
 }

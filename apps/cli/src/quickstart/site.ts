@@ -6,7 +6,7 @@ import { randomInt } from "node:crypto";
 import { existsSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import type { SiteConfig } from "@mortise/contracts";
+import type { HarnessSettings } from "@mortise/contracts";
 import { readSiteConfig } from "@mortise/kernel";
 import { stringify } from "smol-toml";
 import { writePrivate } from "../provision/identity.js";
@@ -56,7 +56,7 @@ function isFree(port: number): Promise<boolean> {
 }
 
 /** How the bundled harness is told about its model: as any OpenAI client is, by its environment. */
-export function miniHarness(root: string): SiteConfig["harness"][string] {
+export function miniHarness(root: string): HarnessSettings {
   return {
     directory: join(root, "harnesses", "mini"),
     argv: ["node", "/opt/harness/mini.cjs"],

@@ -98,22 +98,6 @@ const ImageRewrite = z.strictObject({
   only: z.boolean().default(false).describe("Never ask the registry itself, whatever the mirror answers."),
 });
 
-const ImageRewrite = z.strictObject({
-  prefix: z
-    .string()
-    .min(1)
-    .describe("Whole path segments of a repository: docker.io, docker.io/library, registry.example/team."),
-  endpoint: z
-    .string()
-    .min(1)
-    .describe("What replaces the prefix: a host with an optional port and path, without a scheme."),
-  plainHttp: z
-    .boolean()
-    .default(false)
-    .describe("Speak HTTP without TLS; loopback addresses need no such permission."),
-  only: z.boolean().default(false).describe("Never ask the registry itself, whatever the mirror answers."),
-});
-
 export const SiteConfig = z.strictObject({
   nats: z.strictObject({
     url: z.string().min(1).describe("Address of the NATS server, for example nats://127.0.0.1:4222."),
@@ -199,19 +183,6 @@ export const SiteConfig = z.strictObject({
         .default("auto")
         .describe("auto: runc as root on Linux, else Docker, else process (insecure, development only)."),
       runc: z.string().default("runc").describe("Path or name of the runc binary."),
-      images: z
-        .strictObject({
-          rewrite: z
-            .array(ImageRewrite)
-            .default([])
-            .describe("Mirrors and pull-through caches, tried in order before the registry itself."),
-          dockerConfig: z
-            .string()
-            .min(1)
-            .optional()
-            .describe("File with registry logins as `docker login` writes it; Docker's own when absent."),
-        })
-        .prefault({}),
       images: z
         .strictObject({
           rewrite: z

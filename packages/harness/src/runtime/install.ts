@@ -6,17 +6,16 @@
  * R2  Nothing of the operator's home or project is changed.
  */
 import { existsSync } from "node:fs";
-import { copyFile, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { MortiseError } from "@mortise/contracts";
 import type { HarnessAdapter, RuntimeSpec } from "../adapter.js";
+import { PYTHON_PACKAGES } from "../python-launch.js";
 import { runCommand } from "./command.js";
-import { findPython } from "./python.js";
+import { findPython, type Python } from "./python.js";
 
 const INSTALL_TIMEOUT_MS = 900_000;
-/** Where Python packages lie in a runtime; launches put it on PYTHONPATH. */
-export const PYTHON_PACKAGES = "site";
 
 export interface Runtime {
   readonly directory: string;
@@ -34,36 +33,77 @@ export interface RuntimeOptions {
   readonly onProgress?: (line: string) => void;
 }
 
-/** @throws MortiseError MORTISE_HARNESS_RUNTIME when it cannot be obtained here */
+type Packages = Extract<RuntimeSpec, { packages: unknown }>;
+
+/** Runtimes being made ready by this process, by directory. */
+const underWay = new Map<string, Promise<boolean>>();
+
+/**
+ * Asked for by several at once, a runtime is obtained once.
+ * @throws MortiseError MORTISE_HARNESS_RUNTIME when it cannot be obtained here
+ */
 export async function ensureRuntime(adapter: HarnessAdapter, options: RuntimeOptions): Promise<Runtime> {
-  const { runtime, name, version } = adapter;
+  const { runtime, name } = adapter;
   if (runtime.kind === "installed") return { directory: options.folder, isFresh: false, python: "" };
   if (runtime.kind === "bundled") {
     requireProbe(adapter, options.folder, runtime.probe);
     return { directory: options.folder, isFresh: false, python: "" };
   }
-  const python = runtime.kind === "pypi" ? await findPython(runtime.python) : "";
-  const directory = join(options.cacheDirectory ?? defaultCache(), "harnesses", name, version);
+  const python = runtime.kind === "pypi" ? await findPython(runtime.python) : undefined;
+  const root = join(options.cacheDirectory ?? defaultCache(), "harnesses", name);
+  const directory = join(root, directoryName(adapter, python));
+  const flight = underWay.get(directory) ?? makeReady(adapter, runtime, { directory, python, options });
+  underWay.set(directory, flight);
+  try {
+    return { directory, isFresh: await flight, python: python?.path ?? "" };
+  } finally {
+    underWay.delete(directory);
+  }
+}
+
+/** Compiled packages are for one version of Python. */
+function directoryName({ version }: HarnessAdapter, python: Python | undefined): string {
+  return python === undefined ? version : `${version}-python${python.version.join(".")}`;
+}
+
+interface Making {
+  readonly directory: string;
+  readonly python: Python | undefined;
+  readonly options: RuntimeOptions;
+}
+
+/** @returns whether it was obtained now */
+async function makeReady(adapter: HarnessAdapter, runtime: Packages, making: Making): Promise<boolean> {
+  const { directory, options } = making;
   const isFresh = !existsSync(join(directory, runtime.probe));
   if (isFresh) {
-    options.onProgress?.(`${name} ${version}: obtaining its runtime`);
-    await obtain(adapter, runtime, directory, python);
+    options.onProgress?.(`${adapter.name} ${adapter.version}: obtaining its runtime`);
+    await obtain(adapter, runtime, making);
   }
   for (const program of adapter.programs)
-    await copyFile(join(options.folder, program), join(directory, program));
-  return { directory, isFresh, python };
+    await bringUpToDate(join(options.folder, program), join(directory, program));
+  return isFresh;
+}
+
+/** Harnesses may be running from it: a file that is the same is left alone, another one is replaced whole. */
+async function bringUpToDate(source: string, target: string): Promise<void> {
+  const wanted = await readFile(source);
+  const present = await readFile(target).catch(() => undefined);
+  if (present?.equals(wanted)) return;
+  const beside = `${target}.${process.pid}`;
+  await writeFile(beside, wanted, { mode: 0o644 });
+  await rename(beside, target);
 }
 
 export function defaultCache(): string {
   return process.env.MORTISE_CACHE ?? join(homedir(), ".cache", "mortise");
 }
 
-/** R1 */
+/** R1; another process may have been quicker, and its runtime may be in use. */
 async function obtain(
   adapter: HarnessAdapter,
-  runtime: Extract<RuntimeSpec, { packages: unknown }>,
-  directory: string,
-  python: string,
+  runtime: Packages,
+  { directory, python }: Making,
 ): Promise<void> {
   await mkdir(dirname(directory), { recursive: true });
   const beside = await mkdtemp(`${directory}.partial-`);
@@ -71,9 +111,12 @@ async function obtain(
     const { ok, output } =
       runtime.kind === "npm"
         ? await npmInstall(runtime.packages, beside)
-        : await pipInstall(runtime.packages, beside, python);
+        : await pipInstall(runtime.packages, beside, python!.path);
     if (!ok) throw unobtainable(adapter, output.trim().split("\n").slice(-5).join("\n  "));
     requireProbe(adapter, beside, runtime.probe);
+    // mkdtemp's own mode is for one user; in a sandbox the harness runs as another.
+    await chmod(beside, 0o755);
+    if (existsSync(join(directory, runtime.probe))) return;
     await rm(directory, { recursive: true, force: true });
     await rename(beside, directory);
   } finally {

@@ -8,12 +8,17 @@ import { runCommand } from "./command.js";
 const PROBE_TIMEOUT_MS = 10_000;
 const PROBE = "import sys, pip; print(sys.version_info[0], sys.version_info[1], sys.executable)";
 
+export interface Python {
+  readonly path: string;
+  readonly version: readonly [major: number, minor: number];
+}
+
 /**
  * MORTISE_PYTHON, then the newest on PATH, then those of pyenv. Programs named on PATH may be stubs that do not
  * run: each is asked for its version.
  * @throws MortiseError MORTISE_HARNESS_RUNTIME (field `python`)
  */
-export async function findPython(oldest: readonly [number, number]): Promise<string> {
+export async function findPython(oldest: readonly [number, number]): Promise<Python> {
   const given = process.env.MORTISE_PYTHON;
   const pyenv = globSync("versions/3.*/bin/python3", {
     cwd: process.env.PYENV_ROOT ?? join(homedir(), ".pyenv"),
@@ -27,7 +32,8 @@ export async function findPython(oldest: readonly [number, number]): Promise<str
       timeoutMs: PROBE_TIMEOUT_MS,
     });
     const [, major, minor, path] = /^(\d+) (\d+) (.+)$/m.exec(output) ?? [];
-    if (ok && path && isAtLeast([Number(major), Number(minor)], oldest)) return path;
+    const version = [Number(major), Number(minor)] as const;
+    if (ok && path && isAtLeast(version, oldest)) return { path, version };
   }
   throw new MortiseError({
     code: "MORTISE_HARNESS_RUNTIME",

@@ -54,7 +54,14 @@ function describeIssue(schema: z.ZodType, value: unknown, issue: Issue): string 
   }
   const given = valueAt(value, issue.path);
   const shown = given === undefined ? "is missing" : `= ${JSON.stringify(given)}`;
-  return `${dotted(issue.path) || "(top level)"} ${shown}: ${issue.message}`;
+  return `${dotted(issue.path) || "(top level)"} ${shown}: ${issue.message}${nearestValue(issue, given)}`;
+}
+
+/** For a name that is nearly one of those allowed. */
+function nearestValue(issue: Issue, given: unknown): string {
+  if (issue.code !== "invalid_value" || typeof given !== "string") return "";
+  const nearest = nearestName(given, issue.values.map(String));
+  return nearest === undefined ? "" : `; did you mean ${nearest}?`;
 }
 
 function describeUnknownKey(path: string, key: string, known: readonly string[]): string {
