@@ -6,6 +6,7 @@
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { MortiseError } from "@mortise/contracts";
 import { bytesOfEntry } from "./byte-alphabet.js";
+import { ByteLevelEncoder } from "./byte-level-encoder.js";
 import { withReferenceDigits } from "./reference-digits.js";
 
 /** The files of a tokenizer as text, so that a checkpoint is copied without rewriting them. */
@@ -49,6 +50,7 @@ export class Tokenizer {
   /** One above the highest id. */
   readonly vocabSize: number;
   readonly #library: HuggingFaceTokenizer;
+  readonly #encoder: ByteLevelEncoder | undefined;
   /** Bytes per id; undefined when the vocabulary is not byte-level. */
   readonly #bytes: ReadonlyMap<number, Uint8Array> | undefined;
 
@@ -58,6 +60,7 @@ export class Tokenizer {
     const config = parseObject(files.tokenizerConfigJson, "tokenizer_config.json");
     try {
       this.#library = new HuggingFaceTokenizer(withReferenceDigits(json), config);
+      this.#encoder = ByteLevelEncoder.of(this.#library, json, config);
     } catch (cause) {
       throw new MortiseError({
         code: "MORTISE_POLICY_CHECKPOINT",
@@ -85,6 +88,7 @@ export class Tokenizer {
   }
 
   encode(text: string): Int32Array {
+    if (this.#encoder) return this.#encoder.encode(text);
     return Int32Array.from(this.#library.encode(text, { add_special_tokens: false }).ids);
   }
 
