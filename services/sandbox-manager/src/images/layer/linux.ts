@@ -16,11 +16,14 @@ const O_EXCL = 0o200;
 const O_DIRECTORY = 0o200_000;
 const O_NOFOLLOW = 0o400_000;
 const O_CLOEXEC = 0o2_000_000;
+const O_PATH = 0o10_000_000;
 /** Links and `..` stay below the directory, as after a chroot; links of /proc are refused. */
 const RESOLVE_IN_ROOT = 0x10;
 const RESOLVE_NO_XDEV = 0x01;
 const AT_SYMLINK_NOFOLLOW = 0x100;
 const AT_REMOVEDIR = 0x200;
+const SEEK_DATA = 3;
+const SEEK_HOLE = 4;
 const S_IFCHR = 0o020_000;
 const S_IFBLK = 0o060_000;
 const S_IFIFO = 0o010_000;
@@ -40,6 +43,7 @@ const libc = libraryOf({
   lsetxattr: "int lsetxattr(const void*, const void*, const void*, size_t, int)",
   lgetxattr: "long lgetxattr(const void*, const void*, void*, size_t)",
   llistxattr: "long llistxattr(const void*, void*, size_t)",
+  lseek: "int64_t lseek(int, int64_t, int)",
 });
 
 type Name = keyof ReturnType<typeof libc>;
@@ -70,11 +74,31 @@ export function codeOf(error: unknown): string | undefined {
 
 /** Opens a directory below `root`, resolving every component in it as if `root` were `/`. */
 export function openDirectoryInRoot(root: number, path: string): number {
+  return openBelow(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, RESOLVE_IN_ROOT | RESOLVE_NO_XDEV);
+}
+
+/** A descriptor of whatever a path leads to, resolved as if `root` were `/` and mounts included; it cannot be read. */
+export function openPathInRoot(root: number, path: string): number {
+  return openBelow(root, path, O_PATH | O_CLOEXEC, RESOLVE_IN_ROOT);
+}
+
+function openBelow(root: number, path: string, flags: number, resolve: number): number {
   const how = Buffer.alloc(24);
-  how.writeBigUInt64LE(BigInt(O_RDONLY | O_DIRECTORY | O_CLOEXEC), 0);
-  how.writeBigUInt64LE(BigInt(RESOLVE_IN_ROOT | RESOLVE_NO_XDEV), 16);
+  how.writeBigUInt64LE(BigInt(flags), 0);
+  how.writeBigUInt64LE(BigInt(resolve), 16);
   const fd = libc().openat2(SYS_OPENAT2, root, c(path === "" ? "." : path), how, how.byteLength);
   return checked("openat2", fd);
+}
+
+/** Where the next stored bytes of a file begin, at or after `offset`, or undefined when only a hole follows. */
+export function nextData(fd: number, offset: number): number | undefined {
+  const found = unless("ENXIO", "lseek", fd, offset, SEEK_DATA);
+  return found === undefined ? undefined : Number(found);
+}
+
+/** Where the next hole begins; the end of a file is one. */
+export function nextHole(fd: number, offset: number): number {
+  return Number(check("lseek", fd, offset, SEEK_HOLE));
 }
 
 /** Opens the directory of this name itself, never what a link of this name leads to. */
