@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, test } from "vitest";
-import { DockerBackend } from "../src/backend/docker/backend.js";
-import { ProcessBackend } from "../src/backend/process/backend.js";
-import { RuncBackend } from "../src/backend/runc/backend.js";
+import { DockerBackend } from "../dist/backend/docker/backend.js";
+import { ProcessBackend } from "../dist/backend/process/backend.js";
+import { RuncBackend } from "../dist/backend/runc/backend.js";
 import type { SandboxBackend } from "../src/backend/types.js";
 import { type Confines, describeBackend } from "./conformance.js";
 
@@ -17,17 +17,17 @@ const candidates: [string, () => SandboxBackend, Confines][] = [
   [
     "runc",
     () => new RuncBackend({ stateDirectory: directory("runc"), runc: "runc" }),
-    { isolation: true, diskLimit: true, outlivesTimeout: true },
+    { isolation: true, diskLimit: true, outlivesTimeout: true, images: true },
   ],
   [
     "docker",
     () => new DockerBackend({ stateDirectory: directory("docker"), ...(socketPath ? { socketPath } : {}) }),
-    { isolation: true, diskLimit: false, outlivesTimeout: false },
+    { isolation: true, diskLimit: false, outlivesTimeout: false, images: true },
   ],
   [
     "process",
     () => new ProcessBackend({ stateDirectory: directory("process"), warn: () => undefined }),
-    { isolation: false, diskLimit: false, outlivesTimeout: true },
+    { isolation: false, diskLimit: false, outlivesTimeout: true, images: false },
   ],
 ];
 
