@@ -13,20 +13,15 @@ import {
   Stage,
 } from "@mortise/contracts";
 import { fromUnknown } from "@mortise/kernel";
-import {
-  type ExecResult,
-  type Mount,
-  type Sandbox,
-  type SandboxBackend,
-  WORKSPACE,
-} from "./backend/types.js";
+import type { ExecResult, Mount, Sandbox, SandboxBackend } from "./backend/types.js";
 import { getContent } from "./content-store.js";
 import { BASE_ENVIRONMENT } from "./environment.js";
 import { limitsFor, VERIFY_MEMORY_FACTOR } from "./limits.js";
 import { decodePatch } from "./patch/codec.js";
 import type { Patch } from "./patch/patch.js";
-import { type ShelvedTask, type TaskShelf, TESTS_TARGET } from "./shelf/tasks.js";
+import { baseOf, type ShelvedTask, type TaskShelf, TESTS_TARGET, userOf } from "./shelf/tasks.js";
 import type { StartGate } from "./start-gate.js";
+import { type HealthcheckFacts, waitUntilHealthy } from "./trial/healthcheck.js";
 import type { ManagerContext } from "./trial/manager-context.js";
 import { StageClock, type StageSpan } from "./trial/stage-clock.js";
 
@@ -62,17 +57,30 @@ export class RunOnce {
     const patch = await this.#patch(request, task);
     let sandbox: Sandbox | undefined;
     try {
-      const created = await this.#tools.gate.pass(() => this.#create(request, task, patch));
+      const { run } = request;
+      const created = await this.#tools.gate.pass({ run }, () => this.#create(request, task, patch), {
+        signal,
+      });
       sandbox = created;
+      const own = tasks.resolved(request.environment, "environment");
+      const environment = {
+        ...BASE_ENVIRONMENT,
+        WORKSPACE: task.workdir,
+        ...task.task.environment.env,
+        ...own,
+      };
+      const user = userOf(task, task.task.verifier);
+      await this.#healthy(created, task, { environment, user, signal });
       clock.next(Stage.VERIFY);
       const result = await created.exec({
         argv: [program, ...parameters],
-        environment: { ...BASE_ENVIRONMENT, WORKSPACE, ...task.task.environment.env, ...request.environment },
+        environment,
+        user,
         timeoutMs: request.timeoutMs || DEFAULT_TIMEOUT_MS,
         signal,
         ...(request.stdin.byteLength > 0 ? { stdin: request.stdin } : {}),
       });
-      clock.next(Stage.CLEANUP, result.usage.cpuMs);
+      clock.next(Stage.CLEANUP, result.usage);
       context.metrics.runs.inc({ outcome: result.outcome.kind });
       return { ...about, ...endingOf(result), stages: observed(context, clock) };
     } catch (error) {
@@ -101,17 +109,33 @@ export class RunOnce {
   async #create(request: RunOnceRequest, task: ShelvedTask, patch: Patch | undefined): Promise<Sandbox> {
     const { backend, tasks, context } = this.#tools;
     const mounts: Mount[] = request.withTests
-      ? [{ tree: await tasks.tests(task), target: TESTS_TARGET }]
+      ? [{ source: await tasks.tests(task), target: TESTS_TARGET }]
       : [];
-    return backend.create({
+    const since = performance.now();
+    const sandbox = await backend.create({
       id: `once-${process.pid}-${++this.#nRuns}`,
-      image: task.image,
-      workspace: task.workspace,
+      ...baseOf(task),
       ...(patch === undefined ? {} : { patch }),
       mounts,
-      limits: limitsFor(context.site.sandbox, task.task, request.limits, VERIFY_MEMORY_FACTOR),
+      limits: limitsFor(context.site.sandbox, task.task, {
+        limits: request.limits,
+        memoryFactor: VERIFY_MEMORY_FACTOR,
+      }),
       network: { kind: "none" },
     });
+    context.metrics.started(task.image.kind, performance.now() - since);
+    return sandbox;
+  }
+
+  /** What the tests talk to must be up for them as it was for the agent. */
+  async #healthy(
+    sandbox: Sandbox,
+    { task }: ShelvedTask,
+    facts: Omit<HealthcheckFacts, "clock">,
+  ): Promise<void> {
+    const { healthcheck } = task.environment;
+    if (healthcheck === undefined) return;
+    await waitUntilHealthy(sandbox, healthcheck, { ...facts, clock: this.#tools.context.clock });
   }
 }
 
@@ -141,7 +165,6 @@ function endingOf({ outcome, stdout, stderr }: ExecResult): Ending {
 
 function observed(context: ManagerContext, clock: StageClock): StageSpan[] {
   const spans = clock.spans();
-  for (const { stage, wallMs } of spans)
-    context.metrics.stageMs.observe({ stage: Stage[stage].toLowerCase() }, wallMs);
+  context.metrics.observe(spans);
   return spans;
 }

@@ -2,24 +2,28 @@
  * Owns the wiring of a sandbox-manager: backend, shelves, the launch consumer, RPC, drain.
  * Decides nothing about trials (trial/) or sandboxes (backend/).
  */
+import { mkdirSync, rmSync } from "node:fs";
 import path from "node:path";
-import { LaunchWorkSchema, SandboxService } from "@mortise/contracts";
+import { LaunchWorkSchema } from "@mortise/contracts";
 import {
   findServices,
-  implement,
   type Running,
-  type ServiceBinding,
   type ServiceContext,
   type ServiceDefinition,
   sleep,
 } from "@mortise/kernel";
 import type { SandboxBackend } from "./backend/types.js";
-import { cgroupCount, MANY_CGROUPS, ManagerMetrics } from "./manager-metrics.js";
+import { RecordStore } from "./content-store.js";
+import { ManagerMetrics } from "./manager-metrics.js";
 import { RunOnce } from "./run-once.js";
+import { bindingOf } from "./sandbox-service.js";
 import { selectBackend } from "./select-backend.js";
 import { HarnessShelf } from "./shelf/harnesses.js";
+import { Prewarmer } from "./shelf/prewarmer.js";
 import { TaskShelf } from "./shelf/tasks.js";
+import { TemplateShelf } from "./shelf/templates.js";
 import { StartGate } from "./start-gate.js";
+import { KeptSandboxes } from "./trial/kept.js";
 import { LeaseJournal } from "./trial/lease-journal.js";
 import type { ManagerContext } from "./trial/manager-context.js";
 import { Reporter } from "./trial/reports.js";
@@ -28,6 +32,8 @@ import { Trials } from "./trial/trials.js";
 /** Of the 25 s a process has to drain: the scheduler drains first, so what is left is cut soon. */
 const DRAIN_GRACE_MS = 15_000;
 const ADDRESS_PAUSE_MS = 20;
+/** Templates that nobody used for too long are looked for this often. */
+const EVICT_EVERY_MS = 60_000;
 
 export const sandboxManager: ServiceDefinition = { name: "sandbox-manager", needsRun: false, start };
 
@@ -35,12 +41,9 @@ async function start(ctx: ServiceContext): Promise<Running> {
   const backend = await selectBackend(ctx.site.sandbox, ctx.stateDirectory, ctx.log);
   const swept = await backend.start();
   ctx.log.info({ event: "sandbox.swept", ...swept });
-  const metrics = new ManagerMetrics(ctx.metrics, () => trials.counts());
-  const context = managerContext(ctx, backend, metrics);
-  const gate = new StartGate(ctx.site.sandbox.maxConcurrentStarts);
-  const tasks = new TaskShelf(backend, ctx.site);
-  const harnesses = new HarnessShelf(backend, ctx.site);
-  const trials = new Trials({ context, backend, tasks, harnesses, gate });
+  const parts = assemble(ctx, backend);
+  const { trials, prewarmer, templates, kept, context, harnesses } = parts;
+  void harnesses.prepareAll();
   await trials.reportLost(context.journal.leftovers());
   const consuming = await ctx.bus.consume({
     stream: "WORK",
@@ -49,16 +52,56 @@ async function start(ctx: ServiceContext): Promise<Running> {
     concurrency: ctx.site.sandbox.maxSandboxes,
     handle: (work, meta) => trials.launch(work, meta.signal),
   });
-  const runOnce = new RunOnce({ context, backend, tasks, gate });
+  const stopEvicting = every(EVICT_EVERY_MS, ctx, () => templates.evict());
   return {
-    bindings: [bindingOf(trials, runOnce, backend)],
+    bindings: [bindingOf(parts)],
     presence: { backend: backend.name, insecure: String(backend.isInsecure) },
     drain: async () => {
+      stopEvicting();
+      prewarmer.stop();
       await consuming.stop(DRAIN_GRACE_MS);
       await trials.stop();
+      await prewarmer.idle();
+      await kept.close();
+      await templates.close();
       await backend.stop();
     },
   };
+}
+
+function assemble(ctx: ServiceContext, backend: SandboxBackend) {
+  const { site, log, clock } = ctx;
+  const gate = new StartGate(site.sandbox.maxConcurrentStarts);
+  const metrics = new ManagerMetrics(ctx.metrics, {
+    counts: () => trials.counts(),
+    templates: () => templates,
+    waiting: () => gate.waiting,
+  });
+  const context = managerContext(ctx, backend, metrics);
+  const tasks = new TaskShelf(backend, site, clock);
+  const harnesses = new HarnessShelf(backend, site, log);
+  const templates = new TemplateShelf({
+    backend,
+    gate,
+    clock,
+    records: context.records,
+    limits: { maxBytes: site.sandbox.templateBytes, maxAgeMs: site.sandbox.templateAgeMs },
+    scratchDirectory: emptied(path.join(ctx.stateDirectory, "histories")),
+    onFault: (error) => log.warn({ event: "template.not-released", err: error }),
+  });
+  const kept = new KeptSandboxes({ backend, clock, log, maxKept: site.sandbox.maxKept });
+  const tools = { context, backend, tasks, harnesses, templates, gate, kept };
+  const trials = new Trials(tools);
+  const prewarmer = new Prewarmer({ tasks, templates, harnesses, log });
+  const runOnce = new RunOnce({ context, backend, tasks, gate });
+  return { ...tools, trials, prewarmer, runOnce };
+}
+
+/** What an earlier process left there was half done. */
+function emptied(directory: string): string {
+  rmSync(directory, { recursive: true, force: true });
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  return directory;
 }
 
 function managerContext(
@@ -66,17 +109,29 @@ function managerContext(
   backend: SandboxBackend,
   metrics: ManagerMetrics,
 ): ManagerContext {
-  const { bus, log, site, instance } = ctx;
+  const { bus, log, site, instance, clock } = ctx;
   const { name, isInsecure } = backend;
   return {
     site,
     bus,
+    clock,
     log,
     metrics,
     reporter: new Reporter({ bus, manager: instance, backend: name, isInsecure }),
     journal: new LeaseJournal(path.join(ctx.stateDirectory, "leases")),
+    records: new RecordStore(bus),
     rpcAddress: memoised(() => ownAddress(ctx)),
   };
+}
+
+/** Calls again and again until the result is called. */
+function every(ms: number, { clock }: ServiceContext, act: () => void): () => void {
+  let cancel = clock.after(ms, tick);
+  function tick(): void {
+    act();
+    cancel = clock.after(ms, tick);
+  }
+  return () => cancel();
 }
 
 /** The address this instance announced; asked for by the first trial, possibly before it was announced. */
@@ -98,29 +153,4 @@ function memoised<T>(ask: () => Promise<T>): () => Promise<T> {
     });
     return answer;
   };
-}
-
-function bindingOf(trials: Trials, runOnce: RunOnce, backend: SandboxBackend): ServiceBinding {
-  return implement(SandboxService, {
-    startAgent: async ({ run, trial, lease }) => {
-      trials.startAgent(run, trial, lease);
-      return { started: true };
-    },
-    cancelTrial: async ({ run, trial }) => ({ cancelled: trials.cancel(run, trial) }),
-    runOnce: (request, { signal }) => runOnce.handle(request, signal),
-    getSandboxStatus: async () => ({
-      backend: backend.name,
-      insecure: backend.isInsecure,
-      ...trials.counts(),
-      warnings: warnings(backend),
-    }),
-  });
-}
-
-function warnings(backend: SandboxBackend): string[] {
-  const found = backend.isInsecure ? [`the ${backend.name} backend isolates nothing: development only`] : [];
-  const cgroups = cgroupCount() ?? 0;
-  if (cgroups > MANY_CGROUPS)
-    found.push(`the kernel holds ${cgroups} memory control groups: starts get slower`);
-  return found;
 }

@@ -1,14 +1,26 @@
 /**
  * Owns how many sandboxes are being started at once. Starting more than about two per core makes every start
- * slower than waiting would; callers are served in the order they came.
+ * slower than waiting would; who is next is fair between runs and groups (fair-queue.ts).
  * Does not limit how many sandboxes live (the consumer's concurrency does).
  */
+import { availableParallelism } from "node:os";
+import { FairQueue, type FlowKey } from "./fair-queue.js";
+
+const STARTS_PER_CORE = 2;
+
+export interface PassOptions {
+  /** Share of the gate's attention, in ordinary starts. */
+  readonly cost?: number;
+  /** Ends the waiting, with its reason; not what has begun. */
+  readonly signal?: AbortSignal;
+}
+
 export class StartGate {
   readonly #limit: number;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting = new FairQueue<() => void>();
   #nStarting = 0;
 
-  constructor(limit: number) {
+  constructor(limit: number = STARTS_PER_CORE * availableParallelism()) {
     this.#limit = limit;
   }
 
@@ -17,8 +29,12 @@ export class StartGate {
     return this.#nStarting;
   }
 
-  async pass<T>(start: () => Promise<T>): Promise<T> {
-    if (this.#nStarting >= this.#limit) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  async pass<T>(key: FlowKey, start: () => Promise<T>, options: PassOptions = {}): Promise<T> {
+    if (this.#nStarting >= this.#limit) await this.#turn(key, options);
     else this.#nStarting++;
     try {
       return await start();
@@ -28,5 +44,23 @@ export class StartGate {
       if (next !== undefined) next();
       else this.#nStarting--;
     }
+  }
+
+  #turn(key: FlowKey, { cost, signal }: PassOptions): Promise<void> {
+    signal?.throwIfAborted();
+    return new Promise<void>((resolve, reject) => {
+      const leave = () => {
+        if (withdraw()) reject(signal?.reason);
+      };
+      const withdraw = this.#waiting.push(
+        key,
+        () => {
+          signal?.removeEventListener("abort", leave);
+          resolve();
+        },
+        cost,
+      );
+      signal?.addEventListener("abort", leave, { once: true });
+    });
   }
 }

@@ -1,10 +1,10 @@
-import { TerminationReason as Reason } from "@mortise/contracts";
+import { KeepPolicy, TerminationReason as Reason } from "@mortise/contracts";
+import type { HarnessEnd } from "@mortise/harness";
 import { describe, expect, test } from "vitest";
 import { NO_OUTPUT } from "../src/backend/output.js";
 import { CgroupHost } from "../src/backend/runc/cgroup.js";
 import type { ExecResult, Outcome } from "../src/backend/types.js";
-import { StartGate } from "../src/start-gate.js";
-import { terminationOf } from "../src/trial/termination.js";
+import { keeps, terminationOf } from "../src/trial/termination.js";
 
 const result = (outcome: Outcome, usage: ExecResult["usage"] = {}): ExecResult => ({
   outcome,
@@ -15,7 +15,10 @@ const result = (outcome: Outcome, usage: ExecResult["usage"] = {}): ExecResult =
   isInsecure: false,
 });
 const exited = (code: number): Outcome => ({ kind: "exited", code });
-const exitCodes = { "6": "turn-limit", "3": "proxy-failure" } as const;
+const KINDS: Record<number, HarnessEnd["kind"]> = { 0: "completed", 6: "turn-limit", 3: "proxy-failure" };
+const endOf = (outcome: Outcome) => ({
+  kind: outcome.kind === "exited" ? (KINDS[outcome.code] ?? "agent-crash") : ("agent-crash" as const),
+});
 
 describe("why a trial ended", () => {
   test.each<[string, Outcome, Partial<Parameters<typeof terminationOf>[0]>, Reason]>([
@@ -38,7 +41,7 @@ describe("why a trial ended", () => {
     ["lost", { kind: "lost", reason: "" }, {}, Reason.SANDBOX_LOST],
     ["cancelled", { kind: "cancelled" }, {}, Reason.CANCELLED],
   ])("%s", (_, outcome, changes, reason) => {
-    const evidence = { result: result(outcome), isModelUnreachable: false, exitCodes, ...changes };
+    const evidence = { result: result(outcome), isModelUnreachable: false, end: endOf(outcome), ...changes };
     expect(terminationOf(evidence)).toBe(reason);
   });
 
@@ -46,7 +49,7 @@ describe("why a trial ended", () => {
     const evidence = (code: number) => ({
       result: result(exited(code), { pidsRefusals: 2 }),
       isModelUnreachable: false,
-      exitCodes,
+      end: endOf(exited(code)),
     });
     expect(terminationOf(evidence(1))).toBe(Reason.RESOURCE_LIMIT);
     expect(terminationOf(evidence(0))).toBe(Reason.COMPLETED);
@@ -54,7 +57,7 @@ describe("why a trial ended", () => {
 
   test("a change too large to carry is a resource limit", () => {
     const patch = { base: "", entries: [], skipped: [{ path: "a", reason: "over-limit" as const }] };
-    const evidence = { result: result(exited(0)), patch, isModelUnreachable: false, exitCodes };
+    const evidence = { result: result(exited(0)), patch, isModelUnreachable: false, end: endOf(exited(0)) };
     expect(terminationOf(evidence)).toBe(Reason.RESOURCE_LIMIT);
   });
 });
@@ -75,29 +78,11 @@ describe("cgroup hierarchies", () => {
   });
 });
 
-describe("the start gate", () => {
-  test("lets so many through, the rest in order, and survives failures", async () => {
-    const gate = new StartGate(2);
-    const order: number[] = [];
-    const releases: (() => void)[] = [];
-    const pass = (n: number) =>
-      gate.pass(async () => {
-        order.push(n);
-        await new Promise<void>((resolve) => releases.push(resolve));
-        if (n === 0) throw new Error("failed");
-      });
-    const all = [0, 1, 2, 3].map(pass);
-    all[0]!.catch(() => undefined);
-    expect(gate.starting).toBe(2);
-    expect(order).toEqual([0, 1]);
-    releases[0]!();
-    await expect(all[0]).rejects.toThrow("failed");
-    await expect.poll(() => order).toEqual([0, 1, 2]);
-    releases[1]!();
-    await expect.poll(() => order).toEqual([0, 1, 2, 3]);
-    releases[2]!();
-    releases[3]!();
-    await Promise.allSettled(all);
-    expect(gate.starting).toBe(0);
-  });
+test("what is kept follows the policy", () => {
+  const kept = (policy: KeepPolicy) =>
+    [Reason.COMPLETED, Reason.AGENT_CRASH].map((end) => keeps(policy, end));
+  expect(kept(KeepPolicy.NEVER)).toEqual([false, false]);
+  expect(kept(KeepPolicy.UNSPECIFIED)).toEqual([false, false]);
+  expect(kept(KeepPolicy.FAILED)).toEqual([false, true]);
+  expect(kept(KeepPolicy.ALWAYS)).toEqual([true, true]);
 });

@@ -229,6 +229,8 @@ export interface Sandbox {
   snapshot(): Promise<Snapshot>;
   /** Whether the last attempt to reach the proxy behind the model endpoint failed. */
   readonly isModelUnreachable: boolean;
+  /** Time in which at least one model request was open, milliseconds; absent where that cannot be told. */
+  readonly modelTimeMs?: number;
   /** Removes every trace on the host. Idempotent; ends a running command as `lost`. */
   destroy(): Promise<void>;
 }

@@ -1,23 +1,57 @@
 /**
- * Owns tasks as sandboxes need them: directory checked against its digest, workspace and hidden tests stored as
- * trees, the gold solution as a patch. Prepared once per task and digest, shared by its trials.
+ * Owns tasks as sandboxes need them: directory checked against its digest, image fetched, workspace and hidden tests
+ * stored as trees, the gold solution as a patch. Prepared once per task and digest, shared by its trials.
  * Does not grade, and never mixes tests or solution into an agent's sandbox (DESIGN §7).
  */
 import { MortiseError, type SiteConfig, type TaskRef } from "@mortise/contracts";
-import { loadIndexedTask, type Task } from "@mortise/tasks";
-import { type Image, type SandboxBackend, type Tree, WORKSPACE } from "../backend/types.js";
+import { type Clock, systemClock } from "@mortise/kernel";
+import {
+  type HostVariables,
+  loadIndexedTask,
+  resolveVariables,
+  type Task,
+  type TaskRole,
+  type Variables,
+  withoutSecrets,
+} from "@mortise/tasks";
+import type { Image, SandboxBackend, SandboxSpec, SandboxUser, Tree } from "../backend/types.js";
 import { BASE_ENVIRONMENT } from "../environment.js";
 import { limitsFor, patchLimits } from "../limits.js";
 import type { Patch } from "../patch/patch.js";
 import { Shelf } from "./shelf.js";
+import { imageOf } from "./task-image.js";
+import { withinTime } from "./within-time.js";
 
 /** What an agent's sandbox of a task is made of. */
 export interface ShelvedTask {
+  /** Its `environment.env` holds the image's variables too, and no template any more. */
   readonly task: Task;
   /** What the directory was when it was prepared; nothing of another state of it may be used. */
   readonly digest: string;
   readonly image: Image;
   readonly workspace: Tree;
+  /** Absolute path of the workspace inside. */
+  readonly workdir: string;
+  /** Values to be kept out of logs, reports and errors. */
+  readonly secrets: readonly string[];
+}
+
+/** The part of a sandbox's specification that is the task's. */
+export function baseOf({
+  image,
+  workspace,
+  workdir,
+}: ShelvedTask): Pick<SandboxSpec, "image" | "workspace" | "workdir"> {
+  return { image, workspace, workdir };
+}
+
+/**
+ * Who a role of the task is inside. Without a wish: the owner of a work tree we laid down, or root where the tree is
+ * the image's own and belongs to whoever built it, as the image's own default mostly is.
+ */
+export function userOf({ task }: ShelvedTask, { user }: TaskRole): SandboxUser {
+  if (user === undefined) return task.environment.repository === undefined ? "root" : "agent";
+  return user === "root" || user === "0" ? "root" : "agent";
 }
 
 export const TESTS_TARGET = "/tests";
@@ -27,14 +61,23 @@ const SOLUTION_TIMEOUT_MS = 60_000;
 export class TaskShelf {
   readonly #backend: SandboxBackend;
   readonly #site: SiteConfig;
+  readonly #clock: Clock;
+  readonly #host: HostVariables;
   readonly #tasks = new Shelf<ShelvedTask>();
   readonly #tests = new Shelf<Tree>();
   readonly #solutions = new Shelf<Patch>();
   #nSolutions = 0;
 
-  constructor(backend: SandboxBackend, site: SiteConfig) {
+  constructor(backend: SandboxBackend, site: SiteConfig, clock: Clock = systemClock) {
     this.#backend = backend;
     this.#site = site;
+    this.#clock = clock;
+    this.#host = { environment: process.env, allowed: site.sandbox.taskVariables };
+  }
+
+  /** The variables a caller got from a task file, without templates. Throws MORTISE_TASK_INVALID. */
+  resolved(variables: Variables, field: string): Variables {
+    return resolveVariables(variables, this.#host, field).values;
   }
 
   /** Rejects with MORTISE_TASK_UNKNOWN, MORTISE_TASK_DIGEST or MORTISE_TASK_INVALID. */
@@ -65,27 +108,54 @@ export class TaskShelf {
 
   async #prepare(ref: TaskRef): Promise<ShelvedTask> {
     const task = loadIndexedTask(this.#site.tasks.directory, ref);
-    const { repository, workdir } = task.environment;
-    if (repository === undefined || workdir !== WORKSPACE)
+    const { environment } = task;
+    const own = resolveVariables(environment.env, this.#host, "environment.env");
+    const image = await withinTime(
+      this.#clock,
+      environment.buildTimeoutSec * 1000,
+      `environment.build_timeout_sec of ${task.id}`,
+      this.#backend.prepareImage(imageOf(task)),
+    );
+    const workdir = environment.workdir ?? image.defaults.workdir;
+    if (workdir === undefined || workdir === "/")
       throw new MortiseError({
         code: "MORTISE_TASK_INVALID",
-        message: `${task.directory}: only tasks with environment/repository and workdir ${WORKSPACE} can be run.`,
+        message: `${task.directory}: environment.workdir is absent, and the image names no directory to work in.`,
+        fix: "Set environment.workdir to the directory of the work tree inside the image.",
+        detail: { field: "environment.workdir" },
       });
-    const workspace = await this.#backend.prepareTree({ kind: "directory", directory: repository });
-    return { task, digest: ref.digest, workspace, image: await this.#backend.prepareImage({ kind: "host" }) };
+    const workspace = await this.#workspace(environment.repository, image, workdir);
+    const env = { ...image.defaults.environment, ...own.values };
+    return {
+      task: { ...task, environment: { ...environment, env } },
+      digest: ref.digest,
+      image,
+      workspace,
+      workdir,
+      secrets: own.secrets,
+    };
   }
 
-  async #solve({ task, image, workspace }: ShelvedTask): Promise<Patch> {
+  #workspace(repository: string | undefined, image: Image, workdir: string): Promise<Tree> {
+    if (repository === undefined) return this.#backend.readTree(image, workdir);
+    return this.#backend.prepareTree({ kind: "directory", directory: repository });
+  }
+
+  async #solve(shelved: ShelvedTask): Promise<Patch> {
+    const { task, workdir } = shelved;
     if (task.solution === undefined)
       throw new MortiseError({ code: "MORTISE_TASK_INVALID", message: `${task.directory} has no solution.` });
     const { directory, env } = task.solution;
-    const limits = limitsFor(this.#site.sandbox, task, undefined);
+    const own = resolveVariables(env, this.#host, "solution.env");
+    const limits = limitsFor(this.#site.sandbox, task);
     const sandbox = await this.#backend.create({
       id: `solution-${process.pid}-${++this.#nSolutions}`,
-      image,
-      workspace,
+      ...baseOf(shelved),
       mounts: [
-        { tree: await this.#backend.prepareTree({ kind: "directory", directory }), target: SOLUTION_TARGET },
+        {
+          source: await this.#backend.prepareTree({ kind: "directory", directory }),
+          target: SOLUTION_TARGET,
+        },
       ],
       limits,
       network: { kind: "none" },
@@ -93,14 +163,17 @@ export class TaskShelf {
     try {
       const { outcome, stderr } = await sandbox.exec({
         argv: ["sh", `${SOLUTION_TARGET}/solve.sh`],
-        environment: { ...BASE_ENVIRONMENT, WORKSPACE, ...task.environment.env, ...env },
+        environment: { ...BASE_ENVIRONMENT, WORKSPACE: workdir, ...task.environment.env, ...own.values },
+        user: userOf(shelved, task.agent),
         timeoutMs: SOLUTION_TIMEOUT_MS,
       });
-      if (outcome.kind !== "exited" || outcome.code !== 0)
+      if (outcome.kind !== "exited" || outcome.code !== 0) {
+        const said = withoutSecrets(`${Buffer.from(stderr.bytes)}`, [...shelved.secrets, ...own.secrets]);
         throw new MortiseError({
           code: "MORTISE_TASK_INVALID",
-          message: `${task.directory}: solution/solve.sh: ${JSON.stringify(outcome)} ${Buffer.from(stderr.bytes)}`,
+          message: `${task.directory}: solution/solve.sh: ${JSON.stringify(outcome)} ${said}`,
         });
+      }
       await sandbox.quiesce();
       return await sandbox.diff(patchLimits(limits));
     } finally {

@@ -6,7 +6,13 @@
  *     report an end. Who comes second learns it and stays silent.
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { MortiseError, type SandboxReport, SandboxReportSchema, subject } from "@mortise/contracts";
+import {
+  MortiseError,
+  type SandboxProofSchema,
+  type SandboxReport,
+  SandboxReportSchema,
+  subject,
+} from "@mortise/contracts";
 import type { Bus } from "@mortise/kernel";
 import type { StageSpan } from "./stage-clock.js";
 
@@ -23,6 +29,17 @@ export interface ReporterOptions {
   readonly backend: string;
   readonly isInsecure: boolean;
 }
+
+/** What is known of a trial's sandbox whatever the fact is. */
+export interface ReportContext {
+  /** Sequence of the report this one follows; 0: it is the first. */
+  readonly after: number;
+  readonly stages: readonly StageSpan[];
+  readonly proof?: ProofInit | undefined;
+  readonly keptUntilMs?: number | undefined;
+}
+
+export type ProofInit = MessageInitShape<typeof SandboxProofSchema>;
 
 /** The last fact on the stream about a trial's sandbox. */
 export interface LastReport {
@@ -43,14 +60,13 @@ export class Reporter {
   }
 
   /**
-   * Publishes a fact that follows `after` (0: the first). Returns its sequence, or undefined when another report
-   * is there already (R1).
+   * Publishes a fact. Returns its sequence, or undefined when another report is there already (R1).
    */
   async publish(
     name: TrialName,
     lease: string,
     fact: MessageInitShape<typeof SandboxReportSchema>["fact"] & object,
-    context: { readonly after: number; readonly stages: readonly StageSpan[] },
+    context: ReportContext,
   ): Promise<number | undefined> {
     const { bus, manager, backend, isInsecure } = this.#options;
     const { run, trial } = name;
@@ -67,6 +83,8 @@ export class Reporter {
           insecure: isInsecure,
           stages: [...context.stages],
           fact,
+          ...(context.proof === undefined ? {} : { proof: context.proof }),
+          ...(context.keptUntilMs === undefined ? {} : { keptUntilMs: BigInt(context.keptUntilMs) }),
         },
         // An end has one id whatever it says: the first one counts.
         dedupeId: `${run}/${trial}/${fact.case === "prepared" ? "prepared" : "ended"}`,

@@ -2,10 +2,10 @@
  * Owns the reason a trial ended, derived from how its harness ended. Pure.
  * Does not decide what a reason means for training (the scheduler's termination policy does).
  */
-import { TerminationReason } from "@mortise/contracts";
+import { KeepPolicy, TerminationReason } from "@mortise/contracts";
+import type { HarnessEnd } from "@mortise/harness";
 import type { ExecResult } from "../backend/types.js";
 import type { Patch } from "../patch/patch.js";
-import type { HarnessSite } from "../shelf/harnesses.js";
 
 export interface EndEvidence {
   readonly result: ExecResult;
@@ -13,10 +13,11 @@ export interface EndEvidence {
   readonly patch?: Patch;
   /** The last connection to the proxy could not be made. */
   readonly isModelUnreachable: boolean;
-  readonly exitCodes: HarnessSite["exitCodes"];
+  /** What the harness's adapter makes of its end. */
+  readonly end: Pick<HarnessEnd, "kind">;
 }
 
-const BY_NAME: Record<HarnessSite["exitCodes"][string], TerminationReason> = {
+const BY_KIND: Record<HarnessEnd["kind"], TerminationReason> = {
   completed: TerminationReason.COMPLETED,
   "turn-limit": TerminationReason.TURN_LIMIT,
   "token-limit": TerminationReason.TOKEN_LIMIT,
@@ -26,7 +27,7 @@ const BY_NAME: Record<HarnessSite["exitCodes"][string], TerminationReason> = {
 
 /** An infrastructure failure always wins over what the harness made of it (fail closed). */
 export function terminationOf(evidence: EndEvidence): TerminationReason {
-  const { result, patch, isModelUnreachable, exitCodes } = evidence;
+  const { result, patch, isModelUnreachable, end } = evidence;
   const { outcome, usage } = result;
   switch (outcome.kind) {
     case "refused":
@@ -43,11 +44,9 @@ export function terminationOf(evidence: EndEvidence): TerminationReason {
       return TerminationReason.AGENT_CRASH;
     case "exited":
   }
-  const named = exitCodes[String(outcome.code)];
-  if (named !== undefined && outcome.code !== 0) return BY_NAME[named];
-  if (outcome.code !== 0 && isModelUnreachable) return TerminationReason.PROXY_FAILURE;
-  if (outcome.code !== 0 && (usage.pidsRefusals ?? 0) > 0) return TerminationReason.RESOURCE_LIMIT;
-  if (outcome.code !== 0) return TerminationReason.AGENT_CRASH;
+  if (end.kind === "agent-crash" && isModelUnreachable) return TerminationReason.PROXY_FAILURE;
+  if (end.kind === "agent-crash" && (usage.pidsRefusals ?? 0) > 0) return TerminationReason.RESOURCE_LIMIT;
+  if (end.kind !== "completed") return BY_KIND[end.kind];
   const isTooLarge = patch?.skipped.some(({ reason }) => reason === "over-limit") ?? false;
   return isTooLarge ? TerminationReason.RESOURCE_LIMIT : TerminationReason.COMPLETED;
 }
@@ -55,4 +54,10 @@ export function terminationOf(evidence: EndEvidence): TerminationReason {
 /** Whether a reason means that there is no result to grade, only a failure to report. */
 export function isFailure(reason: TerminationReason): boolean {
   return reason === TerminationReason.SETUP_FAILED || reason === TerminationReason.SANDBOX_LOST;
+}
+
+/** Whether a trial that ended so leaves its sandbox to be looked into. */
+export function keeps(policy: KeepPolicy, reason: TerminationReason): boolean {
+  if (policy === KeepPolicy.ALWAYS) return true;
+  return policy === KeepPolicy.FAILED && reason !== TerminationReason.COMPLETED;
 }

@@ -5,43 +5,46 @@
  * L1  The agent stage begins only by `start`, which the scheduler calls when it has a slot.
  * L2  Once prepared, a trial ends with exactly one report: ended, or failed; whatever happens to it.
  * L3  The session token goes into the harness's environment and nowhere else.
+ * L4  A sandbox is used by one trial and then removed, or kept as a snapshot nobody starts a trial from.
  */
 import { type LaunchWork, MortiseError, Stage, TerminationReason } from "@mortise/contracts";
 import { fromUnknown } from "@mortise/kernel";
-import type { ExecResult, Limits, Sandbox, SandboxBackend } from "../backend/types.js";
-import { type ContentInit, putContent } from "../content-store.js";
-import { limitsFor, patchLimits } from "../limits.js";
-import { encodePatch } from "../patch/codec.js";
-import type { Patch } from "../patch/patch.js";
-import { type HarnessShelf, harnessCommand, type ShelvedHarness } from "../shelf/harnesses.js";
-import type { ShelvedTask, TaskShelf } from "../shelf/tasks.js";
+import type { ExecResult, SandboxBackend } from "../backend/types.js";
+import type { HarnessShelf } from "../shelf/harnesses.js";
+import type { TaskShelf } from "../shelf/tasks.js";
+import type { TemplateShelf } from "../shelf/templates.js";
+import { withinTime } from "../shelf/within-time.js";
 import type { StartGate } from "../start-gate.js";
+import { endOf, type TrialEnd } from "./end.js";
+import type { KeptSandboxes } from "./kept.js";
 import type { ManagerContext } from "./manager-context.js";
+import { proofOf } from "./proof.js";
+import type { ProofInit } from "./reports.js";
+import { type Prepared, Setup } from "./setup.js";
 import { StageClock } from "./stage-clock.js";
-import { isFailure, terminationOf } from "./termination.js";
+import { isFailure, keeps } from "./termination.js";
 
-const OUTPUT_TAIL_BYTES = 4096;
 /** A task that names no limit of its own still ends. */
 const DEFAULT_AGENT_TIMEOUT_MS = 600_000;
-const DEFAULT_SETUP_TIMEOUT_MS = 60_000;
 const DEFAULT_WARM_TIMEOUT_MS = 600_000;
+const DEFAULT_CLEANUP_TIMEOUT_MS = 60_000;
+const DEFAULT_KEEP_MS = 3_600_000;
+/** The backend ends the agent at its limit; a backend that does not answer by then has lost it. */
+const AGENT_GRACE_MS = 30_000;
+/** A sandbox that waited longer is proved again before its agent starts. */
+const PROOF_AGE_MS = 60_000;
 
 export interface TrialTools {
   readonly context: ManagerContext;
   readonly backend: SandboxBackend;
   readonly tasks: TaskShelf;
   readonly harnesses: HarnessShelf;
+  readonly templates: TemplateShelf;
   readonly gate: StartGate;
+  readonly kept: KeptSandboxes;
 }
 
 export type TrialPhase = "preparing" | "warm" | "running" | "ending";
-
-interface Prepared {
-  readonly task: ShelvedTask;
-  readonly harness: ShelvedHarness;
-  readonly limits: Limits;
-  readonly sandbox: Sandbox;
-}
 
 export class Trial {
   readonly lease: string;
@@ -52,6 +55,7 @@ export class Trial {
   readonly #slot = Promise.withResolvers<"slot" | "none">();
   #phase: TrialPhase = "preparing";
   #termination: TerminationReason | undefined;
+  #proof: ProofInit | undefined;
 
   constructor(work: LaunchWork, lease: string, tools: TrialTools) {
     this.#work = work;
@@ -82,10 +86,11 @@ export class Trial {
   async run(): Promise<void> {
     const prepared = await this.#prepare();
     if (prepared === undefined) return;
+    this.#proof = prepared.proof;
     try {
       await this.#announceAndRun(prepared);
     } finally {
-      await prepared.sandbox.destroy();
+      await prepared.release(); // L4
     }
   }
 
@@ -114,12 +119,14 @@ export class Trial {
         await this.#reportWithoutResult(after);
         return;
       }
+      await this.#probe(prepared);
       this.#phase = "running";
       this.#clock.next(Stage.AGENT);
       const result = await this.#runHarness(prepared);
       this.#phase = "ending";
-      this.#clock.next(Stage.CLEANUP, result.usage.cpuMs);
-      await this.#reportEnd(prepared, result, after);
+      this.#clock.next(Stage.CLEANUP, { ...result.usage, ...modelTimeOf(prepared) });
+      const limitMs = this.#work.cleanupTimeoutMs || DEFAULT_CLEANUP_TIMEOUT_MS;
+      await this.#within(limitMs, "rollout.cleanupTimeoutMs", this.#reportEnd(prepared, result, after));
     } catch (error) {
       const known = fromUnknown(error, "MORTISE_SANDBOX_LOST", `trial ${this.#work.trial}`);
       this.#tools.context.log.error({ event: "trial.lost", ...this.#name(), err: known });
@@ -129,52 +136,19 @@ export class Trial {
 
   /** Undefined when setup failed and that was reported. */
   async #prepare(): Promise<Prepared | undefined> {
-    const timeoutMs = this.#work.setupTimeoutMs || DEFAULT_SETUP_TIMEOUT_MS;
-    const late = new MortiseError({
-      code: "MORTISE_SANDBOX_SETUP",
-      message: `setup took longer than ${timeoutMs} ms`,
-    });
-    let isLate = false;
-    const preparing = this.#tools.gate.pass(() => this.#setUp());
-    const timer = Promise.withResolvers<never>();
-    const handle = setTimeout(() => {
-      isLate = true;
-      timer.reject(late);
-    }, timeoutMs);
-    // A sandbox that comes up after we stopped waiting is removed, not leaked.
-    preparing.then(
-      async ({ sandbox }) => {
-        if (isLate) await sandbox.destroy();
-      },
-      () => undefined,
-    );
     try {
-      return await Promise.race([preparing, timer.promise]);
+      const launch = { work: this.#work, lease: this.lease };
+      return await new Setup(launch, this.#tools, this.#clock, this.#abort.signal).run();
     } catch (error) {
+      if (this.#termination !== undefined) {
+        await this.#reportWithoutResult(0);
+        return undefined;
+      }
       const known = fromUnknown(error, "MORTISE_SANDBOX_SETUP", `trial ${this.#work.trial}`);
       this.#tools.context.log.warn({ event: "trial.setup-failed", ...this.#name(), err: known });
       await this.#reportFailure(TerminationReason.SETUP_FAILED, known.code, known.message, 0);
       return undefined;
-    } finally {
-      clearTimeout(handle);
     }
-  }
-
-  async #setUp(): Promise<Prepared> {
-    this.#clock.next(Stage.SETUP);
-    const { tasks, harnesses, backend, context } = this.#tools;
-    const task = await tasks.get(this.#work.task);
-    const harness = await harnesses.get(this.#work.harness);
-    const limits = limitsFor(context.site.sandbox, task.task, this.#work.limits);
-    const sandbox = await backend.create({
-      id: `${this.#work.trial}-${this.lease}`.slice(-100),
-      image: task.image,
-      workspace: task.workspace,
-      mounts: [harness.mount],
-      limits,
-      network: { kind: "model", ...parseAddress(this.#work.modelAddress) },
-    });
-    return { task, harness, limits, sandbox };
   }
 
   async #waitForSlot(): Promise<boolean> {
@@ -187,25 +161,35 @@ export class Trial {
     }
   }
 
-  #runHarness({ task, harness, sandbox }: Prepared): Promise<ExecResult> {
-    const { sessionToken: token, model, agentTimeoutMs } = this.#work;
+  /** What was true when the sandbox was made need not be true after a long wait. */
+  async #probe({ sandbox }: Prepared): Promise<void> {
+    const { context, backend } = this.#tools;
+    if (this.#clock.spentMs(Stage.WARM) > PROOF_AGE_MS) await proofOf(sandbox, context.records, backend);
+  }
+
+  #runHarness({ task, harness, sandbox, facts, user }: Prepared): Promise<ExecResult> {
+    const { sessionToken: token, agentTimeoutMs, overrides } = this.#work;
     const wishMs = (task.task.agentTimeoutSec ?? Number.POSITIVE_INFINITY) * 1000;
-    return sandbox.exec({
-      ...harnessCommand(harness, task, { token, model }), // L3
-      timeoutMs: Math.min(wishMs, agentTimeoutMs || DEFAULT_AGENT_TIMEOUT_MS),
+    const multiplier = overrides?.agentTimeoutMultiplier || 1;
+    const limitMs = Math.round(Math.min(wishMs, agentTimeoutMs || DEFAULT_AGENT_TIMEOUT_MS) * multiplier);
+    const running = sandbox.exec({
+      ...harness.command({ ...facts, token }), // L3
+      user,
+      timeoutMs: limitMs,
       signal: this.#abort.signal,
     });
+    return this.#within(limitMs + AGENT_GRACE_MS, "the agent did not end at its limit", running);
   }
 
   async #reportEnd(prepared: Prepared, result: ExecResult, after: number): Promise<void> {
-    const { sandbox, limits, harness } = prepared;
-    const { isModelUnreachable } = sandbox;
-    await sandbox.quiesce();
-    const hasResult = !["cancelled", "refused", "lost"].includes(result.outcome.kind);
-    const patch = hasResult ? await sandbox.diff(patchLimits(limits)) : undefined;
-    const evidence = { result, isModelUnreachable, exitCodes: harness.definition.exitCodes };
-    const reason = terminationOf(patch === undefined ? evidence : { ...evidence, patch });
-    const termination = result.outcome.kind === "cancelled" ? (this.#termination ?? reason) : reason;
+    const { context } = this.#tools;
+    const token = this.#work.sessionToken;
+    const end = await endOf(prepared, result, {
+      bus: context.bus,
+      secrets: [token, ...prepared.task.secrets],
+    });
+    const isCancelled = result.outcome.kind === "cancelled";
+    const termination = isCancelled ? (this.#termination ?? end.termination) : end.termination;
     if (isFailure(termination)) {
       const why = "reason" in result.outcome ? result.outcome.reason : "the sandbox-manager stopped";
       const code =
@@ -213,29 +197,50 @@ export class Trial {
       await this.#reportFailure(termination, code, why, after);
       return;
     }
-    const value = {
-      termination,
-      exitCode: result.outcome.kind === "exited" ? result.outcome.code : 0,
-      signal: result.outcome.kind === "signalled" ? result.outcome.signal : "",
-      outputTail: outputTail(result),
-      ...(patch === undefined ? {} : { patch: await this.#store(patch), patchEntries: patch.entries.length }),
-    };
-    await this.#publish({ case: "ended", value }, after);
-    this.#logEnd(termination, result, patch);
+    const keptUntilMs = isCancelled ? undefined : await this.#keep(prepared, termination);
+    await this.#publish({ case: "ended", value: { ...end.report, termination } }, after, keptUntilMs);
+    this.#logEnd(termination, result, end);
   }
 
-  async #store(patch: Patch): Promise<ContentInit> {
-    return putContent(this.#tools.context.bus, await encodePatch(patch));
+  /** L4. Until when, if it is kept at all. What cannot be kept is no reason to lose a result. */
+  async #keep(
+    { task, sandbox, mounts, limits }: Prepared,
+    termination: TerminationReason,
+  ): Promise<number | undefined> {
+    if (!keeps(this.#work.keep, termination)) return undefined;
+    const { kept, context } = this.#tools;
+    const { run, trial } = this.#work;
+    try {
+      const snapshot = await sandbox.snapshot();
+      return kept.add({ run, trial, task, termination, snapshot, mounts, limits }, this.#keepMs);
+    } catch (error) {
+      const known = fromUnknown(error, "MORTISE_SANDBOX_LOST", `snapshot of trial ${trial}`);
+      context.log.warn({ event: "trial.not-kept", ...this.#name(), err: known });
+      return undefined;
+    }
   }
 
-  /** No slot came, or the trial was ended while it waited: nothing ran. */
+  get #keepMs(): number {
+    return this.#work.keepMs || DEFAULT_KEEP_MS;
+  }
+
+  /** No slot came, or the trial was ended while it was prepared or waited: nothing ran. */
   async #reportWithoutResult(after: number): Promise<void> {
     this.#phase = "ending";
     const termination = this.#termination ?? TerminationReason.SANDBOX_LOST;
-    if (isFailure(termination)) {
-      const why = this.#termination === undefined ? "no slot came in time" : "the sandbox-manager stopped";
-      await this.#reportFailure(termination, "MORTISE_SANDBOX_LOST", why, after);
-    } else await this.#publish({ case: "ended", value: { termination } }, after);
+    if (!isFailure(termination)) {
+      await this.#publish({ case: "ended", value: { termination } }, after);
+      return;
+    }
+    if (this.#termination !== undefined) {
+      await this.#reportFailure(termination, "MORTISE_SANDBOX_LOST", "the sandbox-manager stopped", after);
+      return;
+    }
+    const late = new MortiseError({
+      code: "MORTISE_SANDBOX_STAGE_TIMEOUT",
+      message: "rollout.warmTimeoutMs: no slot came in time",
+    });
+    await this.#reportFailure(termination, late.code, late.message, after);
   }
 
   async #reportFailure(termination: TerminationReason, code: string, reason: string, after: number) {
@@ -243,23 +248,28 @@ export class Trial {
     await this.#publish({ case: "failed", value: { termination, code, reason } }, after);
   }
 
-  #publish(fact: Parameters<ManagerContext["reporter"]["publish"]>[2], after: number) {
+  #publish(fact: Parameters<ManagerContext["reporter"]["publish"]>[2], after: number, keptUntilMs?: number) {
     const { reporter } = this.#tools.context;
-    return reporter.publish(this.#work, this.lease, fact, { after, stages: this.#clock.spans() });
+    const stages = this.#clock.spans();
+    return reporter.publish(this.#work, this.lease, fact, { after, stages, proof: this.#proof, keptUntilMs });
+  }
+
+  #within<T>(limitMs: number, limit: string, work: Promise<T>): Promise<T> {
+    return withinTime(this.#tools.context.clock, limitMs, limit, work);
   }
 
   /** One wide event per trial. */
-  #logEnd(termination: TerminationReason, result: ExecResult, patch: Patch | undefined): void {
+  #logEnd(termination: TerminationReason, result: ExecResult, { patch, why }: TrialEnd): void {
     const { context } = this.#tools;
     const name = TerminationReason[termination].toLowerCase();
     context.metrics.ended.inc({ termination: name });
-    for (const { stage, wallMs } of this.#clock.spans())
-      context.metrics.stageMs.observe({ stage: Stage[stage].toLowerCase() }, wallMs);
+    context.metrics.observe(this.#clock.spans());
     context.log.info({
       event: "trial.ended",
       ...this.#name(),
       harness: this.#work.harness,
       termination: name,
+      why,
       outcome: result.outcome,
       usage: result.usage,
       insecure: result.isInsecure,
@@ -274,20 +284,7 @@ export class Trial {
   }
 }
 
-function outputTail({ stdout, stderr }: ExecResult): string {
-  const tail = (bytes: Uint8Array) => Buffer.from(bytes.subarray(-OUTPUT_TAIL_BYTES / 2)).toString("utf8");
-  return tail(stdout.bytes) + tail(stderr.bytes);
-}
-
-/** "host:port", the host possibly an IPv6 address in brackets. */
-function parseAddress(address: string): { host: string; port: number } {
-  const colon = address.lastIndexOf(":");
-  const host = address.slice(0, colon).replace(/^\[|\]$/g, "");
-  const port = Number(address.slice(colon + 1));
-  if (colon < 1 || !Number.isInteger(port) || port < 1 || port > 65_535)
-    throw new MortiseError({
-      code: "MORTISE_SANDBOX_SETUP",
-      message: `model_address ${JSON.stringify(address)} is not host:port`,
-    });
-  return { host, port };
+/** Where the backend can tell when a model request was open. */
+function modelTimeOf({ sandbox }: Prepared): { modelMs?: number } {
+  return sandbox.modelTimeMs === undefined ? {} : { modelMs: sandbox.modelTimeMs };
 }

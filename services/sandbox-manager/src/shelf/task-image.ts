@@ -1,0 +1,31 @@
+/**
+ * Owns which image a task runs in, read from `environment.docker_image`: a registry's, or one in a file beside the
+ * task. Does not fetch it.
+ */
+import path from "node:path";
+import { MortiseError } from "@mortise/contracts";
+import type { Task } from "@mortise/tasks";
+import type { ImageSpec } from "../backend/types.js";
+
+/** `oci:` a layout directory, `oci-archive:` a tar of one, `docker-archive:` what `docker save` writes. */
+const LOCAL = /^(?:oci|oci-archive|docker-archive):(?<path>[^:]+)(?::(?<name>.+))?$/;
+
+/**
+ * Paths are relative to the task's directory. Without an image a task with a repository runs in the host image;
+ * throws MORTISE_TASK_INVALID for one that has only a Dockerfile: nothing here builds it.
+ */
+export function imageOf({ directory, environment }: Task): ImageSpec {
+  const { dockerImage, repository, dockerfile } = environment;
+  if (dockerImage === undefined) {
+    if (repository !== undefined) return { kind: "host" };
+    throw new MortiseError({
+      code: "MORTISE_TASK_INVALID",
+      message: `${directory}: environment.docker_image is absent, and Dockerfiles are not built here.`,
+      fix: `Build ${dockerfile ?? "the image"} and name the result in environment.docker_image, or add environment/repository.`,
+      detail: { field: "environment.docker_image" },
+    });
+  }
+  const { path: place, name } = LOCAL.exec(dockerImage)?.groups ?? {};
+  if (place === undefined) return { kind: "registry", reference: dockerImage };
+  return { kind: "local", path: path.resolve(directory, place), ...(name === undefined ? {} : { name }) };
+}

@@ -1,0 +1,90 @@
+/**
+ * Owns what is taken from a sandbox when its agent has ended: the change, the harness's own words and transcript, and
+ * the reason they add up to. Nothing of the agent runs any more when it begins (B1).
+ */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { SandboxEnded, SandboxEndedSchema, TerminationReason } from "@mortise/contracts";
+import type { Bus } from "@mortise/kernel";
+import { withoutSecrets } from "@mortise/tasks";
+import type { ExecResult } from "../backend/types.js";
+import { putContent } from "../content-store.js";
+import { patchLimits } from "../limits.js";
+import { encodePatch } from "../patch/codec.js";
+import type { Patch } from "../patch/patch.js";
+import type { Prepared } from "./setup.js";
+import { terminationOf } from "./termination.js";
+
+const OUTPUT_TAIL_BYTES = 4096;
+
+type EndReport = Omit<
+  Exclude<MessageInitShape<typeof SandboxEndedSchema>, SandboxEnded>,
+  "termination" | "$typeName"
+>;
+
+export interface TrialEnd {
+  readonly termination: TerminationReason;
+  /** Absent when there is no result to take. */
+  readonly patch?: Patch;
+  /** In the harness's words; empty for a plain completion. */
+  readonly why: string;
+  /** What the report says besides the reason. */
+  readonly report: EndReport;
+}
+
+export interface EndTools {
+  readonly bus: Bus;
+  /** Kept out of everything that is reported as text. */
+  readonly secrets: readonly string[];
+}
+
+/** Quiesces the sandbox and takes what it leaves. */
+export async function endOf(prepared: Prepared, result: ExecResult, tools: EndTools): Promise<TrialEnd> {
+  const { sandbox, limits, harness } = prepared;
+  const { outcome } = result;
+  const { isModelUnreachable } = sandbox;
+  await sandbox.quiesce();
+  const hasResult = !["cancelled", "refused", "lost"].includes(outcome.kind);
+  const patch = hasResult ? await sandbox.diff(patchLimits(limits)) : undefined;
+  const end = harness.ending(result);
+  const termination = terminationOf({
+    result,
+    isModelUnreachable,
+    end,
+    ...(patch === undefined ? {} : { patch }),
+  });
+  const why = withoutSecrets(end.reason, tools.secrets);
+  return {
+    termination,
+    why,
+    ...(patch === undefined ? {} : { patch }),
+    report: {
+      exitCode: outcome.kind === "exited" ? outcome.code : 0,
+      signal: outcome.kind === "signalled" ? outcome.signal : "",
+      outputTail: withoutSecrets(outputTail(result), tools.secrets),
+      ending: why,
+      harnessVersion: harness.version,
+      ...(patch === undefined ? {} : await changeOf(patch, tools)),
+      ...(hasResult ? await transcriptOf(prepared, tools) : {}),
+    },
+  };
+}
+
+async function changeOf(patch: Patch, { bus }: EndTools) {
+  return { patch: await putContent(bus, await encodePatch(patch)), patchEntries: patch.entries.length };
+}
+
+async function transcriptOf({ harness, sandbox }: Prepared, { bus }: EndTools) {
+  const transcript = await harness.transcript(sandbox);
+  if (transcript === undefined) return {};
+  const { archive, nFiles, isTruncated } = transcript;
+  return {
+    transcript: await putContent(bus, archive),
+    transcriptFiles: nFiles,
+    transcriptTruncated: isTruncated,
+  };
+}
+
+function outputTail({ stdout, stderr }: ExecResult): string {
+  const tail = (bytes: Uint8Array) => Buffer.from(bytes.subarray(-OUTPUT_TAIL_BYTES / 2)).toString("utf8");
+  return tail(stdout.bytes) + tail(stderr.bytes);
+}
