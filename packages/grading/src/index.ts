@@ -1,13 +1,24 @@
 /**
- * Owns grading without I/O: parsers of test output and the rule from results to a verdict. To add a result
- * format, write a parser beside json-lines.ts and name it in `parseReport`.
+ * Owns the surface of grading without I/O: a record and a log, or a runner's own results, to a verdict.
+ *
+ * Logs of data sets: `readRecord`, `gradeLog` or `LogGrader`. To add a parser, write one beside its family in
+ * parsers/ and export it from the family's index.
+ * Bundled tasks: `parseReport` reads their results (json-lines.ts, tap.ts), `judge` decides (verdict.ts).
  */
 import { parseJsonLines } from "./json-lines.js";
 import type { TestReport } from "./report.js";
 import { parseTap } from "./tap.js";
 
+export * from "./grade.js";
 export * from "./json-lines.js";
+export { PARSER_ALIASES, PARSERS, parserLabel } from "./parsers/registry.js";
+export { REPOSITORY_PARSERS } from "./parsers/repositories.js";
+export type { ParserDefinition } from "./parsers/types.js";
+export * from "./record/record.js";
 export * from "./report.js";
+export * from "./results/status.js";
+export { TestMap } from "./results/test-map.js";
+export { type Grade, judgeResults, type LogVerdict, type SplitList } from "./rules.js";
 export * from "./tap.js";
 export * from "./verdict.js";
 

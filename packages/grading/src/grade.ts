@@ -1,0 +1,97 @@
+/**
+ * Owns grading one log against one record, in one pass and in bounded memory: text in, a verdict out. The
+ * rules are in rules.ts, the marks in log/markers.ts, the results in parsers/.
+ *
+ * The output of the tests is read by one parser; what stands before and behind it by two more, only to tell
+ * results that came from somewhere else (rules.ts, R5).
+ */
+import { InfrastructureSigns } from "./log/infrastructure.js";
+import { forEachLine, LineBlocks } from "./log/lines.js";
+import { Markers, mayHoldMark } from "./log/markers.js";
+import { SuiteProof } from "./log/suite-proof.js";
+import type { LogParser } from "./parsers/types.js";
+import type { GradingRecord } from "./record/record.js";
+import { Observations } from "./results/observations.js";
+import { type Grade, judgeLog } from "./rules.js";
+
+/** One stretch of a log and the parser that reads it. */
+interface Stretch {
+  readonly seen: Observations;
+  readonly parser: LogParser;
+}
+
+export class LogGrader {
+  readonly #record: GradingRecord;
+  readonly #markers = new Markers();
+  readonly #before: Stretch;
+  readonly #inside: Stretch;
+  readonly #after: Stretch;
+  readonly #signs = new InfrastructureSigns();
+  readonly #proof: SuiteProof | undefined;
+  readonly #lines: LineBlocks;
+
+  constructor(record: GradingRecord) {
+    this.#record = record;
+    this.#before = this.#stretch();
+    this.#inside = this.#stretch();
+    this.#after = this.#stretch();
+    this.#proof = record.printsFailuresOnly ? new SuiteProof() : undefined;
+    this.#lines = new LineBlocks((block) => this.#block(block));
+  }
+
+  /** Takes the next piece of the log, cut anywhere. */
+  write(text: string): void {
+    this.#lines.write(text);
+  }
+
+  /** The verdict on everything written. */
+  end(): Grade {
+    this.#lines.end();
+    for (const { parser } of [this.#before, this.#inside, this.#after]) parser.end?.();
+    return judgeLog(this.#record, {
+      markers: this.#markers,
+      before: this.#before.seen,
+      inside: this.#inside.seen,
+      after: this.#after.seen,
+      signs: this.#signs.read(),
+      hasSuiteRun: this.#proof?.isGiven,
+    });
+  }
+
+  #stretch(): Stretch {
+    const seen = new Observations();
+    const { instance, failToPass, passToPass } = this.#record;
+    const context = { instance, expected: new Set([...failToPass, ...passToPass]) };
+    return { seen, parser: this.#record.parser.create(seen, context) };
+  }
+
+  #block(block: string): void {
+    if (this.#markers.place !== "after" && this.#inside.seen.tests.size === 0) this.#signs.keep(block);
+    if (mayHoldMark(block)) forEachLine(block, (line) => this.#markedLine(line));
+    else forEachLine(block, this.#lineReader());
+  }
+
+  #markedLine(line: string): void {
+    const { place } = this.#markers;
+    const rest = this.#markers.read(line);
+    if (rest !== undefined) this.#read(place, rest);
+  }
+
+  #lineReader(): (line: string) => void {
+    const { place } = this.#markers;
+    return (line) => this.#read(place, line);
+  }
+
+  #read(place: Markers["place"], line: string): void {
+    const { parser } = place === "inside" ? this.#inside : place === "before" ? this.#before : this.#after;
+    parser.line(line);
+    this.#proof?.line(line);
+  }
+}
+
+/** Grades a log that is in memory. */
+export function gradeLog(record: GradingRecord, log: string): Grade {
+  const grader = new LogGrader(record);
+  grader.write(log);
+  return grader.end();
+}

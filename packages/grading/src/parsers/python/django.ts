@@ -1,0 +1,117 @@
+/**
+ * Owns reading the verbose report of Django's test runner (unittest with `--verbosity 2`).
+ *
+ *   test_a (m.T) ... ok                   the name is all before " ... "
+ *   test_a (m.T)\nDoc line. ... ok        the name is the doc line: that is how the records spell it
+ *   test_a (m.T) ... noise\nok            the status stands alone on a later line
+ *   FAIL: test_a (m.T) (value=1)          header of a traceback; sub-tests carry their parameters
+ *
+ * A sub-test that fails leaves its test without status, and the next line is glued to it:
+ * `test_a (m.T) ... test_b (m.T) ... ok` names neither, as in the records.
+ */
+import type { Observations } from "../../results/observations.js";
+import { isPassing, type LoggedStatus } from "../../results/status.js";
+import type { LogParser, ParserContext, ParserDefinition } from "../types.js";
+
+const DOTS = " ... ";
+const ENDINGS: readonly (readonly [string, LoggedStatus])[] = [
+  [" ... ok", "passed"],
+  [" ... OK", "passed"],
+  [" ...  OK", "passed"],
+  [" ... FAIL", "failed"],
+  [" ... ERROR", "error"],
+  [" ... expected failure", "xfailed"],
+  [" ... unexpected success", "failed"],
+];
+/** The runner's own lines that can come between a name and its status. */
+const INSTALLED = `${DOTS}Testing against Django installed in`;
+const HEADER = /^(FAIL|ERROR): (\S+ \([^)]*\)|\S+)/;
+const RAN = /\bRan (\d+) tests? in \d/;
+const STARTED = /^(Found \d+ test\(s\)|Creating test database for|Testing against Django)/;
+/** Its doc string is printed over several lines; the records know it by this one. */
+const VERSION_DOC = "--version is equivalent to version";
+/** A migration's line is glued before the one test that runs migrations by hand. */
+const GLUED_MIGRATION = "Applying sites.0002_alter_domain_unique...test_no_migrations";
+
+export const django: ParserDefinition = {
+  name: "django",
+  version: 1,
+  reads: "Django's test runner, verbose",
+  create: (into, context) => new DjangoParser(into, context),
+};
+
+class DjangoParser implements LogParser {
+  readonly #into: Observations;
+  readonly #expected: ReadonlySet<string>;
+  readonly #passed = new Set<string>();
+  /** A name whose status has not been printed yet. */
+  #pending: string | undefined;
+  #pendingInstalled: string | undefined;
+  #ranTests: number | undefined;
+  #hasStarted = false;
+
+  constructor(into: Observations, context: ParserContext) {
+    this.#into = into;
+    this.#expected = context.expected;
+  }
+
+  line(raw: string): void {
+    const line = raw.trim();
+    if (line === "ok") return this.#settlePending();
+    if (line.includes(DOTS)) this.#dotted(line);
+    else if (line.startsWith("FAIL:") || line.startsWith("ERROR:")) this.#header(line);
+    else if (line.startsWith("Ran ") || line.includes("Ran ")) this.#ran(line);
+    else if (!this.#hasStarted) this.#hasStarted = STARTED.test(line);
+    if (line.includes(VERSION_DOC)) this.#add(VERSION_DOC, "passed");
+  }
+
+  end(): void {
+    if (this.#ranTests !== undefined) this.#into.isComplete = true;
+    else if (this.#hasStarted) this.#into.isComplete = false;
+    if (this.#ranTests === undefined || this.#passed.size <= this.#ranTests) return;
+    const reason = `${this.#passed.size} expected tests are reported passed, the runner ran ${this.#ranTests}`;
+    this.#into.find("tamper", reason);
+  }
+
+  #dotted(line: string): void {
+    const ending = ENDINGS.find(([text]) => line.endsWith(text));
+    if (ending !== undefined) {
+      this.#pending = undefined;
+      return this.#add(ungluedName(line.slice(0, -ending[0].length)), ending[1]);
+    }
+    const skipped = line.indexOf(" ... skipped");
+    if (skipped >= 0) {
+      this.#pending = undefined;
+      return this.#add(line.slice(0, skipped), "skipped");
+    }
+    this.#pending = line.slice(0, line.indexOf(DOTS));
+    const installed = line.indexOf(INSTALLED);
+    if (installed >= 0) this.#pendingInstalled = line.slice(0, installed);
+  }
+
+  #settlePending(): void {
+    for (const name of [this.#pending, this.#pendingInstalled])
+      if (name !== undefined) this.#add(name, "passed");
+    this.#pending = undefined;
+    this.#pendingInstalled = undefined;
+  }
+
+  #header(line: string): void {
+    const header = HEADER.exec(line);
+    if (header !== null) this.#add(header[2]!, header[1] === "FAIL" ? "failed" : "error");
+  }
+
+  #ran(line: string): void {
+    const ran = RAN.exec(line);
+    if (ran !== null) this.#ranTests = (this.#ranTests ?? 0) + Number(ran[1]);
+  }
+
+  #add(name: string, status: LoggedStatus): void {
+    this.#into.tests.add(name, status);
+    if (isPassing(status) && this.#expected.has(name)) this.#passed.add(name);
+  }
+}
+
+function ungluedName(name: string): string {
+  return name.startsWith(GLUED_MIGRATION) ? name.slice(name.indexOf("...") + 3).trim() : name;
+}
