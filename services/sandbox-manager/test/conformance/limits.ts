@@ -23,6 +23,14 @@ export function describeLimits(kit: Kit): void {
       expect(result.usage.cpuMs).toBeGreaterThan(0);
     });
 
+    test.skipIf(!kit.can.isolation)("commands that run at once share the memory", async () => {
+      const limits = { ...LIMITS, memoryBytes: 256 * MIB, diskBytes: 4 * MIB };
+      const sandbox = await kit.create({ limits });
+      const hold = "const a = Buffer.alloc(180 << 20, 1); console.log('up'); setTimeout(() => a, 3000);";
+      const both = await Promise.all([1, 2].map(() => kit.run(sandbox, ["node", "-e", hold])));
+      expect(both.map(({ outcome }) => outcome.kind).sort()).toEqual(["exited", "out-of-memory"]);
+    });
+
     test.skipIf(!kit.can.isolation)("exit 137 without a kill is not called out of memory", async () => {
       const result = await kit.sh(await kit.create(), "exit 137");
       expect(result.outcome).toEqual({ kind: "signalled", signal: "SIGKILL" });

@@ -7,6 +7,7 @@
  */
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, realpathSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 import { MortiseError } from "@mortise/contracts";
@@ -31,6 +32,7 @@ import { CgroupHost } from "./cgroup.js";
 import { RuncImages } from "./images.js";
 import { type RootSource, RuncSandbox } from "./sandbox.js";
 import { isArchitectureSupported } from "./seccomp.js";
+import { Starts } from "./starts.js";
 import { cgroupParent, runDirectory, sweep } from "./sweep.js";
 import { MS_NODEV, MS_NOSUID, makePrivate, mount, unmount } from "./syscalls.js";
 
@@ -38,6 +40,7 @@ import { MS_NODEV, MS_NOSUID, makePrivate, mount, unmount } from "./syscalls.js"
 const MIN_RUNC = [1, 1] as const;
 /** Holds configuration, logs and pid files of live commands only. */
 const RUN_DIRECTORY_BYTES = 64 * 1024 * 1024;
+const STARTS_PER_CORE = 2;
 const SANDBOX_ID = /^[A-Za-z0-9_-]{1,100}$/;
 
 export interface RuncOptions {
@@ -53,6 +56,7 @@ interface Started {
   readonly cgroups: CgroupHost;
   readonly trees: TreeStore;
   readonly images: RuncImages;
+  readonly starts: Starts;
 }
 
 export class RuncBackend implements SandboxBackend {
@@ -89,6 +93,7 @@ export class RuncBackend implements SandboxBackend {
       cgroups,
       trees: new TreeStore(path.join(this.#stateDirectory, "trees"), SANDBOX_UID),
       images: new RuncImages(this.#stateDirectory, this.#options.registry ?? {}),
+      starts: new Starts(STARTS_PER_CORE * availableParallelism()),
     };
     const run = runDirectory(this.#stateDirectory);
     mkdirSync(run, { recursive: true, mode: 0o700 });
@@ -111,7 +116,7 @@ export class RuncBackend implements SandboxBackend {
   }
 
   async create(spec: SandboxSpec): Promise<Sandbox> {
-    const { cgroups, images } = this.#parts;
+    const { cgroups, images, starts } = this.#parts;
     const run = runDirectory(this.#stateDirectory);
     if (!SANDBOX_ID.test(spec.id)) throw setupError(`sandbox id ${JSON.stringify(spec.id)} is not allowed`);
     if (this.#sandboxes.has(spec.id) || existsSync(path.join(run, spec.id)))
@@ -123,6 +128,7 @@ export class RuncBackend implements SandboxBackend {
       cgroupParent: cgroupParent(this.#stateDirectory),
       cgroups,
       images,
+      starts,
       onDestroyed: (id: string) => this.#sandboxes.delete(id),
     };
     const sandbox = await RuncSandbox.create(spec, host, this.#sourceOf(spec));

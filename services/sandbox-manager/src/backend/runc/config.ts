@@ -6,7 +6,6 @@ import { type Command, SANDBOX_UID, type SandboxSpec, type SandboxUser, WORKSPAC
 import { HOST_NAME } from "./etc-files.js";
 import { seccompProfile } from "./seccomp.js";
 
-const CPU_PERIOD_US = 100_000;
 /** Enough for a build tool; far below what would make the host run out. */
 const MAX_OPEN_FILES = 4096;
 /** As Docker has it. It counts as the command's memory. */
@@ -129,12 +128,12 @@ export function runtimeConfig(facts: ConfigFacts): object {
   };
 }
 
+/** Of this command. What the whole sandbox may use, cpu time among it, is limited by the group above. */
 function resources({ spec: { limits }, canLimitSwap }: ConfigFacts): object {
   const memory = { limit: limits.memoryBytes, ...(canLimitSwap ? { swap: limits.memoryBytes } : {}) };
   return {
     devices: [{ allow: false, access: "rwm" }],
     memory,
-    cpu: { quota: Math.max(1000, Math.round(limits.cpus * CPU_PERIOD_US)), period: CPU_PERIOD_US },
     pids: { limit: limits.pids },
   };
 }

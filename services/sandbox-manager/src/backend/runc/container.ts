@@ -13,6 +13,7 @@ import { NO_OUTPUT, OutputCollector } from "../output.js";
 import type { Command, ExecResult, Outcome, Usage } from "../types.js";
 import type { CgroupHost } from "./cgroup.js";
 import { type Exit, type Launched, launch } from "./launch.js";
+import type { Starts } from "./starts.js";
 
 /** runc is a short-lived Go program: collecting garbage costs more than the memory it would free. */
 const RUNC_ENVIRONMENT = {
@@ -33,7 +34,10 @@ export interface ContainerFacts {
   readonly directory: string;
   readonly config: object;
   readonly cgroup: string;
+  /** Of the sandbox, where its cpu limit is. */
+  readonly sandboxCgroup: string;
   readonly cgroups: CgroupHost;
+  readonly starts: Starts;
   readonly outputBytes: number;
 }
 
@@ -43,18 +47,26 @@ type Ending = "timeout" | "cancelled" | "destroyed";
 export class Container {
   readonly #facts: ContainerFacts;
   readonly result: Promise<ExecResult>;
+  readonly #throttledBefore: number | undefined;
   #ending: Ending | undefined;
 
   constructor(facts: ContainerFacts, command: Command) {
     this.#facts = facts;
+    this.#throttledBefore = this.#throttledMs();
     mkdirSync(facts.directory, { recursive: true, mode: 0o700 });
     writeFileSync(path.join(facts.directory, "config.json"), JSON.stringify(facts.config), { mode: 0o600 });
     this.result = this.#run(command);
   }
 
-  /** Of the command so far. */
+  /** Of the command so far. Commands that run at once wait for the same cpu time: each reports all of that wait. */
   get usage(): Usage {
-    return this.#facts.cgroups.usage(this.#facts.cgroup);
+    const { cgroups, cgroup } = this.#facts;
+    const throttledMs = this.#throttledMs();
+    const since = this.#throttledBefore;
+    return {
+      ...cgroups.usage(cgroup),
+      ...(throttledMs === undefined || since === undefined ? {} : { throttledMs: throttledMs - since }),
+    };
   }
 
   /** Kills the whole tree; the first reason given is the one reported. */
@@ -74,7 +86,10 @@ export class Container {
     command.signal?.addEventListener("abort", abort, { once: true });
     if (command.signal?.aborted) this.#ending = "cancelled";
     try {
-      const status = this.#ending === undefined ? await this.#launch(command, stdout, stderr) : NOT_STARTED;
+      const status = await this.#facts.starts.pass(
+        () => (this.#ending === undefined ? this.#launch(command, stdout, stderr) : NOT_STARTED),
+        () => this.#firstProcess() !== undefined,
+      );
       const { usage } = this;
       return {
         outcome: this.#outcome(status, usage),
@@ -89,6 +104,10 @@ export class Container {
       command.signal?.removeEventListener("abort", abort);
       await this.#cleanUp();
     }
+  }
+
+  #throttledMs(): number | undefined {
+    return this.#facts.cgroups.usage(this.#facts.sandboxCgroup).throttledMs;
   }
 
   async #launch(command: Command, stdout: OutputCollector, stderr: OutputCollector): Promise<RuncStatus> {

@@ -34,8 +34,12 @@ import { EtcFiles } from "./etc-files.js";
 import type { RootStack, RuncImages } from "./images.js";
 import { type RootParts, SandboxRoot } from "./root.js";
 import { HeldLayer } from "./snapshots.js";
+import type { Starts } from "./starts.js";
 import { diffUppers } from "./upper.js";
 import { addedUsage } from "./usage.js";
+
+/** A command of ours, and what starts it, beside one that has used its pids up. */
+const RESERVED_PIDS = 24;
 
 export interface SandboxHost {
   readonly runc: string;
@@ -43,6 +47,7 @@ export interface SandboxHost {
   readonly cgroupParent: string;
   readonly cgroups: CgroupHost;
   readonly images: RuncImages;
+  readonly starts: Starts;
   readonly onDestroyed: (id: string) => void;
 }
 
@@ -90,6 +95,7 @@ export class RuncSandbox implements Sandbox {
     try {
       mkdirSync(sandbox.#directory, { recursive: true, mode: 0o700 });
       sandbox.#root.mount();
+      sandbox.#limit();
       if (spec.patch !== undefined) sandbox.#root.apply(spec.patch);
       sandbox.#etc = new EtcFiles(path.join(sandbox.#directory, "etc"));
       sandbox.#network = await SandboxNetwork.create(spec.network);
@@ -109,7 +115,7 @@ export class RuncSandbox implements Sandbox {
   async exec(command: Command): Promise<ExecResult> {
     if (this.#state !== "open") throw new Error(`sandbox ${this.id} is ${this.#state}`);
     const n = ++this.#nCommands;
-    const cgroup = path.join(this.#host.cgroupParent, `${this.id}-${n}`);
+    const cgroup = path.join(this.#cgroup, String(n));
     const { outputBytes } = this.#spec.limits;
     const container = new Container(
       {
@@ -127,7 +133,9 @@ export class RuncSandbox implements Sandbox {
           mounts: this.#bindMounts(),
         }),
         cgroup,
+        sandboxCgroup: this.#cgroup,
         cgroups: this.#host.cgroups,
+        starts: this.#host.starts,
         outputBytes: Math.min(outputBytes, command.outputBytes ?? outputBytes),
       },
       command,
@@ -174,7 +182,9 @@ export class RuncSandbox implements Sandbox {
   }
 
   async stats(): Promise<Usage> {
-    return addedUsage([...this.#ended, ...[...this.#running].map(({ usage }) => usage)]);
+    const { throttledMs } = this.#host.cgroups.usage(this.#cgroup);
+    const added = addedUsage([...this.#ended, ...[...this.#running].map(({ usage }) => usage)]);
+    return { ...added, ...(throttledMs === undefined ? {} : { throttledMs }) };
   }
 
   async setNetwork(network: Network): Promise<void> {
@@ -227,9 +237,25 @@ export class RuncSandbox implements Sandbox {
     await this.#network?.close();
     await Promise.allSettled([...this.#running].map((container) => container.result));
     await this.#root.unmount();
+    await this.#host.cgroups.remove(this.#cgroup);
     rmSync(this.#directory, { recursive: true, force: true });
     for (const held of this.#source.stack.held) await held.leave();
     this.#host.onDestroyed(this.id);
+  }
+
+  get #cgroup(): string {
+    return path.join(this.#host.cgroupParent, this.id);
+  }
+
+  /** Of all commands together. What they write is memory too, and stays when they have ended. */
+  #limit(): void {
+    const { limits, scratch = [] } = this.#spec;
+    const written = scratch.reduce((sum, { bytes }) => sum + bytes, limits.diskBytes);
+    this.#host.cgroups.make(this.#cgroup, {
+      cpus: limits.cpus,
+      memoryBytes: limits.memoryBytes + written,
+      pids: limits.pids + RESERVED_PIDS,
+    });
   }
 
   /** Ours last: nothing a task mounts can take the place of /etc/hosts. */
