@@ -1,10 +1,10 @@
 /**
- * Owns what we read from and do to control groups: usage and evidence, killing a whole tree, removal.
- * Knows cgroup v1 (one hierarchy per controller) and v2. Limits are written by runc, not here.
+ * Owns what we read from and do to control groups: usage and evidence, what a whole sandbox may use, killing a tree,
+ * removal. Knows cgroup v1 (one hierarchy per controller) and v2. Limits of a single command are written by runc.
  *
  * G1  Every group of this manager lies below `/mortise/<owner>`, so a sweep touches nothing else.
  */
-import { existsSync, readdirSync, readFileSync, rmdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Usage } from "../types.js";
@@ -12,6 +12,16 @@ import type { Usage } from "../types.js";
 /** The kernel refuses removal for a moment after the last process died. */
 const REMOVE_ATTEMPTS = 20;
 const REMOVE_PAUSE_MS = 10;
+const CPU_PERIOD_US = 100_000;
+/** The kernel takes no less. */
+const MIN_CPU_QUOTA_US = 1000;
+
+/** What all processes of a group may use together. */
+export interface GroupLimits {
+  readonly cpus: number;
+  readonly memoryBytes: number;
+  readonly pids: number;
+}
 
 export class CgroupHost {
   readonly version: 1 | 2;
@@ -52,6 +62,38 @@ export class CgroupHost {
     );
   }
 
+  /** Makes a group with limits; groups made below it share them. Throws what the kernel says. */
+  make(group: string, { cpus, memoryBytes, pids }: GroupLimits): void {
+    const quota = Math.max(MIN_CPU_QUOTA_US, Math.round(cpus * CPU_PERIOD_US));
+    const bytes = String(memoryBytes);
+    if (this.version === 2) {
+      this.#write("", group, {
+        "cpu.max": `${quota} ${CPU_PERIOD_US}`,
+        "memory.max": bytes,
+        "memory.swap.max": "0",
+        "pids.max": String(pids),
+      });
+      return;
+    }
+    this.#write("cpu", group, {
+      "cpu.cfs_period_us": String(CPU_PERIOD_US),
+      "cpu.cfs_quota_us": String(quota),
+    });
+    const swap = this.canLimitSwap ? { "memory.memsw.limit_in_bytes": bytes } : {};
+    this.#write("memory", group, { "memory.limit_in_bytes": bytes, ...swap });
+    this.#write("pids", group, { "pids.max": String(pids) });
+  }
+
+  #write(controller: string, group: string, values: Readonly<Record<string, string>>): void {
+    const root = this.#roots.get(controller);
+    // A v1 host need not have the cpu controller.
+    if (root === undefined) return;
+    const directory = path.join(root, group);
+    mkdirSync(directory, { recursive: true });
+    if (this.version === 2) delegate(root, group);
+    for (const [name, value] of Object.entries(values)) writeFileSync(path.join(directory, name), value);
+  }
+
   /** Peak, CPU time and limit events of a group; what the kernel does not offer is absent (C10). */
   usage(group: string): Usage {
     const measured =
@@ -81,6 +123,13 @@ export class CgroupHost {
   #diskWaitMs(group: string): number | undefined {
     const total = /^some .*total=([0-9]+)$/m.exec(this.#read("", group, "io.pressure") ?? "")?.[1];
     return scaled(total, 1e-3);
+  }
+
+  /** Processes in a group and below, as this host numbers them. */
+  processes(group: string): number[] {
+    const found = new Set<number>();
+    collectProcesses(path.join(this.#roots.get("pids") ?? this.#roots.get("")!, group), found);
+    return [...found];
   }
 
   /** Sends SIGKILL to every process in a group and below; returns how many there were. */
@@ -117,6 +166,15 @@ export class CgroupHost {
   #read(controller: string, group: string, file: string): string | undefined {
     const root = this.#roots.get(controller);
     return root === undefined ? undefined : readIfThere(path.join(root, group, file));
+  }
+}
+
+/** v2 gives a group the controllers that each group above it hands down. */
+function delegate(root: string, group: string): void {
+  let directory = root;
+  for (const part of group.split("/").filter((name) => name !== "")) {
+    writeFileSync(path.join(directory, "cgroup.subtree_control"), "+cpu +memory +pids");
+    directory = path.join(directory, part);
   }
 }
 
