@@ -16,8 +16,13 @@ const SHORT_CONTEXT_TOKENS = 4_000;
 const CALL: ReplyPlan = { kind: "call", tokens: 0, firstTokenMs: 0, tokenMs: 0 };
 const TEXT: ReplyPlan = { kind: "text", tokens: 1, firstTokenMs: 0, tokenMs: 0 };
 const TURNS = 80;
-/** Turns whose mean stands for "at turn 80": one alone is less than the clock's resolution. */
-const LAST_TURNS = 5;
+/**
+ * Turns whose mean stands for "at turn 80". A collection of garbage falls into one turn of several and belongs to
+ * all of them: in a mean of few it decides the result, in a median it would not count.
+ */
+const LAST_TURNS = 10;
+/** Played before anything is counted: code is compiled while it is new, by the process it is counted for. */
+const WARM_SESSIONS = 4;
 
 export interface HistoryOptions {
   readonly contexts: readonly number[];
@@ -41,7 +46,8 @@ export async function measureHistory(stand: Stand, options: HistoryOptions) {
     const rounds = new Map<ServerKind, Round[]>(options.kinds.map((kind) => [kind, []]));
     const reply = contextTokens < SHORT_CONTEXT_TOKENS ? TEXT : CALL;
     const servers = await Promise.all(options.kinds.map((kind) => Server.start(stand, kind, reply)));
-    for (const server of servers) await playRound(stand, server, { contextTokens, round: -1, sessions: 1 });
+    for (const server of servers)
+      await playRound(stand, server, { contextTokens, round: -1, sessions: WARM_SESSIONS });
     for (let round = 0; round < options.rounds; round++)
       for (const server of servers) {
         const { sessions } = options;

@@ -36,9 +36,9 @@ const MEASUREMENTS: Readonly<Record<string, (stand: Stand) => Promise<object>>> 
   history: (stand) =>
     measureHistory(stand, {
       contexts: [2_000, 20_000, 100_000],
-      kinds: ["proxy", "unjournalled", "naive", "floor"],
+      kinds: ["proxy", "unjournalled", "naive", "naive-words", "floor"],
       sessions: isShort ? 1 : 2,
-      rounds: isShort ? 1 : 2,
+      rounds: isShort ? 1 : 5,
     }),
   memory: (stand) =>
     measureMemory(stand, [

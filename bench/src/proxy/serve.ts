@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { FinishReason, SiteConfig } from "@mortise/contracts";
 import { chatDialect } from "@mortise/dialects";
 import { type Bus, connectBus, createLog, Metrics, RpcServer, systemClock } from "@mortise/kernel";
-import { type Checkpoint, openCheckpoint } from "@mortise/policy";
+import { type Checkpoint, openCheckpoint, Tokenizer } from "@mortise/policy";
 import { ScriptedEngine, startProxy } from "@mortise/proxy";
 import { Renderer, ReplyParser, toolFormatOf } from "@mortise/rendering";
 import { cannedStream, type ReplyPlan, scriptedReply } from "./replies.js";
@@ -17,7 +17,8 @@ const IDLE_SOCKET_MS = 600_000;
 const NOTHING = new Int32Array();
 const options = JSON.parse(process.argv[2]!) as ServeOptions;
 const checkpoint = await openCheckpoint(options.checkpoint);
-const stop = options.kind === "floor" || options.kind === "naive" ? await serveBare() : await serveProxy();
+const isProxy = options.kind === "proxy" || options.kind === "unjournalled";
+const stop = isProxy ? await serveProxy() : await serveBare();
 
 process.on("message", ({ collect }: { collect: boolean }) => {
   if (collect) for (let n = 0; n < 3; n++) globalThis.gc!();
@@ -101,7 +102,7 @@ function withoutJournal(bus: Bus): Bus {
 async function serveBare(): Promise<() => Promise<void>> {
   const engine = scriptedEngine(options, checkpoint);
   await engine.loadWeights({ version: 0, sha256: "none" });
-  const serve = options.kind === "naive" ? naive(engine) : floor(engine, options.reply);
+  const serve = options.kind === "floor" ? floor(engine, options.reply) : naive(engine);
   // Pools of clients keep sockets longer than the default: one that is closed under them fails a request.
   const server = createServer({ keepAliveTimeout: IDLE_SOCKET_MS }, (request, response) => {
     void serve(request, response);
@@ -129,9 +130,10 @@ function floor(engine: ScriptedEngine, plan: ReplyPlan): Serve {
   };
 }
 
-/** What a server without sessions does: everything of the history, at every turn. */
+/** What a server without sessions does: everything of the history, at every turn, with the library as it is. */
 function naive(engine: ScriptedEngine): Serve {
-  const { tokenizer, chatTemplate, eosIds: stopIds, tokenizerFiles } = checkpoint;
+  const { chatTemplate, eosIds: stopIds, tokenizerFiles } = checkpoint;
+  const tokenizer = new Tokenizer(tokenizerFiles, { remembersWords: options.kind === "naive-words" });
   const renderer = new Renderer({ chatTemplate, tokenizer, eosIds: stopIds });
   const { tokenizerConfigJson } = tokenizerFiles;
   const format = toolFormatOf({ tokenizerConfigJson, tokenizer, renderer, stopIds });

@@ -12,9 +12,10 @@ import { RUN, type Stand } from "./stand.js";
 
 /**
  * proxy: the product. unjournalled: the same, with turns acknowledged by nobody. naive: reads, renders and
- * tokenises the whole history each time, and keeps nothing. floor: streams the reply, whatever was asked.
+ * tokenises the whole history each time with the tokenizer's library as published, and keeps nothing. naive-words:
+ * the same, with the proxy's memory of words. floor: streams the reply, whatever was asked.
  */
-export type ServerKind = "proxy" | "unjournalled" | "naive" | "floor";
+export type ServerKind = "proxy" | "unjournalled" | "naive" | "naive-words" | "floor";
 
 export interface ServeOptions {
   readonly kind: ServerKind;

@@ -1,5 +1,5 @@
 /**
- * Owns what programs other than the service itself may use: backends, the patch format, the sweep. Services never
+ * Owns what programs other than the service itself may use: backends, images, the patch format, the sweep. Services never
  * import each other; this is for tools and tests.
  */
 export { DockerBackend } from "./backend/docker/backend.js";
@@ -7,5 +7,6 @@ export { ProcessBackend } from "./backend/process/backend.js";
 export { RuncBackend } from "./backend/runc/backend.js";
 export { sweep } from "./backend/runc/sweep.js";
 export * from "./backend/types.js";
+export { ImageStore } from "./images/store/image-store.js";
 export { decodePatch, encodePatch } from "./patch/codec.js";
 export type { Patch, PatchEntry } from "./patch/patch.js";
