@@ -21,7 +21,7 @@ import {
   type Stats,
   statfsSync,
 } from "node:fs";
-import { codeOf, openPathInRoot } from "../images/layer/linux.js";
+import { closePath, codeOf, openPathInRoot } from "../images/layer/linux.js";
 import { bytesOf, compareBytes, joined } from "./byte-path.js";
 import { sealFailed } from "./seal-errors.js";
 
@@ -90,12 +90,18 @@ export class RootDirectory {
       if (!found.startsWith(below)) throw sealFailed("a path of the root leads out of it");
       return found.slice(below.length);
     } finally {
-      closeSync(fd);
+      closePath(fd);
     }
   }
 
+  /** Of what has this path itself; undefined when nothing has, or a part of it is no directory. */
   stat(path: string): Stats | undefined {
-    return lstatSync(this.host(path), { throwIfNoEntry: false });
+    try {
+      return lstatSync(this.host(path), { throwIfNoEntry: false });
+    } catch (error) {
+      if (codeOf(error) === "ENOTDIR") return undefined;
+      throw error;
+    }
   }
 
   isDirectory(path: string): boolean {

@@ -43,6 +43,7 @@ const libc = libraryOf({
   lsetxattr: "int lsetxattr(const void*, const void*, const void*, size_t, int)",
   lgetxattr: "long lgetxattr(const void*, const void*, void*, size_t)",
   llistxattr: "long llistxattr(const void*, void*, size_t)",
+  close: "int close(int)",
   lseek: "int64_t lseek(int, int64_t, int)",
 });
 
@@ -77,9 +78,16 @@ export function openDirectoryInRoot(root: number, path: string): number {
   return openBelow(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, RESOLVE_IN_ROOT | RESOLVE_NO_XDEV);
 }
 
-/** A descriptor of whatever a path leads to, resolved as if `root` were `/` and mounts included; it cannot be read. */
+/**
+ * A descriptor of whatever a path leads to, resolved as if `root` were `/` and mounts included; it cannot be read.
+ * Given back with `closePath`: Node watches what its own calls open in a thread, and this is not among it.
+ */
 export function openPathInRoot(root: number, path: string): number {
   return openBelow(root, path, O_PATH | O_CLOEXEC, RESOLVE_IN_ROOT);
+}
+
+export function closePath(fd: number): void {
+  check("close", fd);
 }
 
 function openBelow(root: number, path: string, flags: number, resolve: number): number {

@@ -2,7 +2,7 @@
  * Owns searching the objects of repositories and stray packs: every object git can make of them, reachable or not.
  * The image's git directories are never git's own (G2): their objects are linked into one made here.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { ByteSource } from "../../images/archive/byte-source.js";
 import { HostGit } from "../git/host-git.js";
@@ -46,15 +46,25 @@ export class ObjectSearch {
   async pack(at: string, chunks: AsyncIterable<Uint8Array>, isBundle: boolean): Promise<void> {
     await this.#within(async (repository) => {
       makeRepository(repository);
-      this.#gitDirectories.forEach((directory, i) => {
-        linkRepository(this.#options.root, directory, path.join(path.dirname(repository), `base-${i}`));
-      });
+      const borrowed = path.join(repository, "objects/info/alternates");
+      writeFileSync(borrowed, this.#bases(path.dirname(repository)));
       const source = new ByteSource(chunks);
       if (isBundle) await skipReferences(source);
       const argv = ["index-pack", "--stdin", "--fix-thin"];
       await (await this.#program()).run({ gitDirectory: repository, argv, input: rest(source) });
+      rmSync(borrowed);
       await this.#objects(repository, at);
     }, at);
+  }
+
+  /** What a pack without its bases builds on, as the lines of an alternates file. */
+  #bases(directory: string): string {
+    const bases = this.#gitDirectories.map((at, i) => {
+      const repository = path.join(directory, `base-${i}`);
+      linkRepository(this.#options.root, at, repository);
+      return `${repository}/objects\n`;
+    });
+    return bases.join("");
   }
 
   async #within(work: (repository: string) => Promise<void>, at: string): Promise<void> {
