@@ -12,15 +12,21 @@ export interface ManagerSite {
   readonly tasks: string;
   readonly harness: string;
   readonly backend: string;
+  /** More lines of the [sandbox] table. */
+  readonly sandbox?: string;
+  /** Variables of the process besides this one's. */
+  readonly environment?: Readonly<Record<string, string>>;
 }
 
 export class ManagerProcess {
   readonly #site: string;
+  readonly #environment: Readonly<Record<string, string>>;
   #child: ChildProcess | undefined;
   #output = "";
   #rpcAddress = "";
 
   constructor(nats: NatsFixture, site: ManagerSite) {
+    this.#environment = site.environment ?? {};
     const identity = path.join(site.directory, "identity");
     mkdirSync(identity, { recursive: true });
     const { user, password, bearer } = nats.identity("sandbox-manager");
@@ -35,6 +41,7 @@ tasks.directory = "${site.tasks}"
 
 [sandbox]
 backend = "${site.backend}"
+${site.sandbox ?? ""}
 
 [harness.scripted]
 directory = "${site.harness}"
@@ -58,6 +65,7 @@ exitCodes = { 6 = "turn-limit" }
   async start(): Promise<void> {
     const child = spawn(process.execPath, [MAIN, "--site", this.#site], {
       stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, ...this.#environment },
     });
     this.#child = child;
     await new Promise<void>((resolve, reject) => {

@@ -1,36 +1,13 @@
 /** A real manager process on a real NATS server: the life of a trial as the scheduler and the verifier see it. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import http from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import {
-  CONSUMERS,
-  type Content,
-  KV_BUCKETS,
-  LaunchWorkSchema,
-  OBJECT_BUCKETS,
-  type RunOnceRequest,
-  type SandboxReport,
-  SandboxReportSchema,
-  SandboxService,
-  STREAMS,
-  subject,
-  TerminationReason,
-} from "@mortise/contracts";
-import { type Bus, type Client, connectBus, createLog, ensureTopology, rpcClient } from "@mortise/kernel";
-import { taskDigest } from "@mortise/tasks";
-import { type NatsFixture, startNats } from "@mortise/testkit";
+import { type Content, type RunOnceRequest, TerminationReason } from "@mortise/contracts";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { RuncBackend } from "../src/backend/runc/backend.js";
 import { decodePatch } from "../src/patch/codec.js";
-import { ManagerProcess } from "./manager-process.js";
+import { closedAddress, inlineOf, ManagerWorld, RUN, TASK } from "./manager-world.js";
 
-const RUN = "r1";
-const FIXTURES = path.join(import.meta.dirname, "fixtures");
-const TASK = {
-  id: "add-numbers",
-  digest: taskDigest(path.join(FIXTURES, "tasks/add-numbers")),
-};
 const base = mkdtempSync(path.join(tmpdir(), "mortise-manager-"));
 const runc = await new RuncBackend({ stateDirectory: base, runc: "runc" }).availability();
 const backends = runc.ok ? ["runc", "process"] : ["process"];
@@ -38,112 +15,23 @@ if (!runc.ok) console.log(`service tests on runc skipped: ${runc.reason}`);
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
 describe.each(backends)("sandbox-manager on %s", (backend) => {
-  let nats: NatsFixture;
-  let bus: Bus;
-  let manager: ManagerProcess;
-  let client: Client<typeof SandboxService>;
-  let model: FakeModel;
-  const watched: SandboxReport[] = [];
-  const arrived = new Set<() => void>();
+  let world: ManagerWorld;
   const directory = path.join(base, backend);
-  let serial = 0;
 
   beforeAll(async () => {
-    nats = await startNats({ withUsers: true });
-    const { user, password } = nats.identity("admin");
-    const log = createLog({ service: "test", level: "error" });
-    bus = await connectBus({ url: nats.url, user, password, name: "test", log, onFault: console.error });
-    await ensureTopology(bus, {
-      streams: STREAMS,
-      consumers: CONSUMERS,
-      kv: KV_BUCKETS,
-      objects: OBJECT_BUCKETS,
-    });
-    await bus.follow({
-      stream: "TRIALS",
-      filters: [`mortise.v1.trial.${RUN}.*.sandbox`],
-      from: "first",
-      schema: SandboxReportSchema,
-      onMessage: (report) => {
-        watched.push(report);
-        for (const wake of arrived) wake();
-      },
-    });
-    model = await FakeModel.start();
-    manager = new ManagerProcess(nats, {
-      directory,
-      tasks: path.join(FIXTURES, "tasks"),
-      harness: path.join(FIXTURES, "harness"),
-      backend,
-    });
-    await manager.start();
-    client = connect();
+    world = await ManagerWorld.start({ directory, backend });
   });
-  afterEach(() => model.reset());
-  afterAll(async () => {
-    client?.close();
-    await manager?.stop();
-    await model?.stop();
-    await bus?.close();
-    await nats?.stop();
-  });
+  afterEach(() => world.model.reset());
+  afterAll(() => world?.stop());
 
-  function connect(): Client<typeof SandboxService> {
-    const { bearer } = nats.identity("sandbox-manager");
-    return rpcClient(SandboxService, manager.rpcAddress, { bearer });
-  }
-
-  async function launch(changes: Record<string, unknown> = {}): Promise<string> {
-    const trial = (changes.trial as string | undefined) ?? `${backend}-${++serial}`;
-    await bus.publish({
-      subject: subject.launch(RUN, trial),
-      schema: LaunchWorkSchema,
-      message: {
-        run: RUN,
-        trial,
-        group: "g1",
-        task: TASK,
-        harness: "scripted",
-        modelAddress: model.address,
-        sessionToken: `secret-of-${trial}`,
-        model: "policy",
-        agentTimeoutMs: 20_000,
-        ...changes,
-      },
-      dedupeId: `${trial}/launch/${Math.random()}`,
-    });
-    return trial;
-  }
-
-  /** Resolves with the first report of a trial that is of this kind. */
-  async function report(trial: string, kind: "prepared" | "ended" | "failed"): Promise<SandboxReport> {
-    for (;;) {
-      const found = watched.find((candidate) => candidate.trial === trial && candidate.fact.case === kind);
-      if (found !== undefined) return found;
-      await new Promise<void>((resolve) => {
-        const wake = () => {
-          arrived.delete(wake);
-          resolve();
-        };
-        arrived.add(wake);
-      });
-    }
-  }
-
-  async function started(changes: Record<string, unknown> = {}): Promise<{ trial: string; lease: string }> {
-    const trial = await launch(changes);
-    const { lease } = await report(trial, "prepared");
-    expect(await client.startAgent({ run: RUN, trial, lease })).toMatchObject({ started: true });
-    return { trial, lease };
-  }
-
-  async function ended(trial: string) {
-    const { fact } = await report(trial, "ended");
-    return fact.case === "ended" ? fact.value : undefined!;
-  }
+  const launch = (changes?: Record<string, unknown>) => world.launch(changes);
+  const started = (changes?: Record<string, unknown>) => world.started(changes);
+  const report = (trial: string, kind: "prepared" | "ended" | "failed") => world.report(trial, kind);
+  const ended = (trial: string) => world.ended(trial);
+  const queued = () => world.queued();
 
   const runOnce = (request: Partial<RunOnceRequest>) =>
-    client.runOnce({
+    world.client.runOnce({
       run: RUN,
       trial: "verify",
       task: TASK,
@@ -152,19 +40,18 @@ describe.each(backends)("sandbox-manager on %s", (backend) => {
       stdin: Buffer.from("nonce-1\n"),
       ...request,
     });
-  const queued = async () => (await bus.manager.streams.info("WORK")).state.messages;
 
   test("a trial is prepared, waits for its slot, runs, and its change can be graded", async () => {
-    model.reply = { write: { "src/add.cjs": "exports.add = (a, b) => a + b;\n" } };
+    world.model.reply = { write: { "src/add.cjs": "exports.add = (a, b) => a + b;\n" } };
     const trial = await launch();
     const prepared = await report(trial, "prepared");
     expect(prepared).toMatchObject({ backend, insecure: backend === "process" });
-    expect(model.requests).toEqual([]);
-    await client.startAgent({ run: RUN, trial, lease: prepared.lease });
+    expect(world.model.requests).toEqual([]);
+    await world.client.startAgent({ run: RUN, trial, lease: prepared.lease });
     const end = await ended(trial);
     expect(end).toMatchObject({ termination: TerminationReason.COMPLETED, exitCode: 0, patchEntries: 1 });
 
-    const [request] = model.requests;
+    const [request] = world.model.requests;
     expect(request).toMatchObject({
       authorization: `Bearer secret-of-${trial}`,
       body: { token: `secret-of-${trial}`, instruction: "Make add return the sum.\n", hasTests: false },
@@ -238,7 +125,7 @@ describe.each(backends)("sandbox-manager on %s", (backend) => {
 
   test("exit codes, timeouts and a proxy that is gone have their reasons", async () => {
     const reasonOf = async (reply: object, changes: Record<string, unknown> = {}) => {
-      model.reply = reply;
+      world.model.reply = reply;
       return (await ended((await started(changes)).trial)).termination;
     };
     expect(await reasonOf({ exit: 1 })).toBe(TerminationReason.AGENT_CRASH);
@@ -250,14 +137,14 @@ describe.each(backends)("sandbox-manager on %s", (backend) => {
   test("a cancelled trial ends as cancelled, warm or running", async () => {
     const warm = await launch();
     await report(warm, "prepared");
-    expect(await client.cancelTrial({ run: RUN, trial: warm, reason: "test" })).toMatchObject({
+    expect(await world.client.cancelTrial({ run: RUN, trial: warm, reason: "test" })).toMatchObject({
       cancelled: true,
     });
     expect((await ended(warm)).termination).toBe(TerminationReason.CANCELLED);
-    model.reply = { hang: true };
+    world.model.reply = { hang: true };
     const { trial } = await started();
-    await expect.poll(() => model.requests.length).toBe(1);
-    await client.cancelTrial({ run: RUN, trial, reason: "test" });
+    await expect.poll(() => world.model.requests.length).toBe(1);
+    await world.client.cancelTrial({ run: RUN, trial, reason: "test" });
     expect((await ended(trial)).termination).toBe(TerminationReason.CANCELLED);
   });
 
@@ -267,11 +154,11 @@ describe.each(backends)("sandbox-manager on %s", (backend) => {
       termination: TerminationReason.SANDBOX_LOST,
     });
     const { trial, lease } = await started();
-    await expect(client.startAgent({ run: RUN, trial: "none", lease: "none" })).rejects.toMatchObject({
+    await expect(world.client.startAgent({ run: RUN, trial: "none", lease: "none" })).rejects.toMatchObject({
       code: "MORTISE_SANDBOX_UNKNOWN_LEASE",
     });
     await ended(trial);
-    expect(await client.startAgent({ run: RUN, trial, lease })).toMatchObject({ started: true });
+    expect(await world.client.startAgent({ run: RUN, trial, lease })).toMatchObject({ started: true });
   });
 
   test("a launch delivered again after its end changes nothing", async () => {
@@ -279,90 +166,37 @@ describe.each(backends)("sandbox-manager on %s", (backend) => {
     await ended(trial);
     await launch({ trial });
     await expect.poll(queued).toBe(0);
-    expect(watched.filter((candidate) => candidate.trial === trial)).toHaveLength(2);
+    expect(world.watched.filter((candidate) => candidate.trial === trial)).toHaveLength(2);
   });
 
   test("after SIGKILL the next process reports the running trial lost, once, and goes on", async () => {
-    model.reply = { hang: true };
+    world.model.reply = { hang: true };
     const { trial } = await started();
-    await expect.poll(() => model.requests.length).toBe(1);
-    client.close();
-    await manager.kill();
-    await manager.start();
-    client = connect();
+    await expect.poll(() => world.model.requests.length).toBe(1);
+    await world.killManager();
+    await world.startManager();
     expect((await report(trial, "failed")).fact.value).toMatchObject({
       termination: TerminationReason.SANDBOX_LOST,
       code: "MORTISE_SANDBOX_LOST",
     });
     // Delivered again, as the queue does when the acknowledgement wait is over.
     await launch({ trial });
-    model.reply = {};
+    world.model.reply = {};
     expect((await ended((await started()).trial)).termination).toBe(TerminationReason.COMPLETED);
-    expect(watched.filter((candidate) => candidate.trial === trial)).toHaveLength(2);
+    expect(world.watched.filter((candidate) => candidate.trial === trial)).toHaveLength(2);
   }, 180_000);
 
   test("SIGTERM ends what runs as lost, exits with 0 and leaves nothing; no secret was logged", async () => {
-    model.reply = { hang: true };
+    world.model.reply = { hang: true };
     const { trial } = await started();
-    await expect.poll(() => model.requests.length).toBe(1);
-    client.close();
-    expect(await manager.stop()).toBe(0);
+    await expect.poll(() => world.model.requests.length).toBe(1);
+    world.client.close();
+    expect(await world.manager.stop()).toBe(0);
     expect((await report(trial, "failed")).fact.value).toMatchObject({
       termination: TerminationReason.SANDBOX_LOST,
     });
     expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(directory);
-    expect(manager.output).not.toContain("secret-of-");
-    expect(manager.output).toContain('"event":"trial.ended"');
+    expect(world.manager.output).not.toContain("secret-of-");
+    expect(world.manager.output).toContain('"event":"trial.ended"');
   }, 180_000);
 });
-
-/** A model server that gives one scripted reply; the only party a harness can talk to. */
-class FakeModel {
-  reply: object = {};
-  requests: { authorization: string; body: Record<string, unknown> }[] = [];
-  readonly #server: http.Server;
-
-  private constructor(server: http.Server) {
-    this.#server = server;
-  }
-
-  static async start(): Promise<FakeModel> {
-    const server = http.createServer();
-    const model = new FakeModel(server);
-    server.on("request", async (request, response) => {
-      let text = "";
-      for await (const chunk of request) text += chunk;
-      model.requests.push({ authorization: request.headers.authorization ?? "", body: JSON.parse(text) });
-      response.end(JSON.stringify(model.reply));
-    });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    return model;
-  }
-
-  get address(): string {
-    return `127.0.0.1:${(this.#server.address() as { port: number }).port}`;
-  }
-
-  reset(): void {
-    this.reply = {};
-    this.requests = [];
-  }
-
-  async stop(): Promise<void> {
-    this.#server.closeAllConnections();
-    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
-  }
-}
-
-/** An address where nothing listens. */
-async function closedAddress(): Promise<string> {
-  const model = await FakeModel.start();
-  const { address } = model;
-  await model.stop();
-  return address;
-}
-
-function inlineOf(content: Content | undefined): Uint8Array {
-  if (content?.place.case !== "inline") throw new Error("the patch is not inline");
-  return content.place.value;
-}

@@ -1,0 +1,242 @@
+/** Tasks that bring an image, at a real manager on runc: sealed once, forked for each trial, closed, graded, kept. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: variables of task files
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { type Content, KeepPolicy, type SandboxReport, TerminationReason } from "@mortise/contracts";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { RuncBackend } from "../src/backend/runc/backend.js";
+import { decodePatch } from "../src/patch/codec.js";
+import { inlineOf, ManagerWorld, RUN } from "./manager-world.js";
+import { BROKEN, layoutHolds, layoutWithRepository, REPAIRED, writeTask } from "./task-images.js";
+
+const base = mkdtempSync(path.join(tmpdir(), "mortise-image-task-"));
+const runc = await new RuncBackend({ stateDirectory: base, runc: "runc" }).availability();
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+
+describe.skipIf(!runc.ok)("tasks in images", () => {
+  let world: ManagerWorld;
+  let image: string;
+  const tasks = path.join(base, "tasks");
+  const directory = path.join(base, "manager");
+  mkdirSync(tasks, { recursive: true });
+
+  const toml = (more = "", top = "") => `schema_version = "1.4"
+${top}
+[environment]
+docker_image = "oci:${image}"
+memory_mb = 256
+storage_mb = 32
+${more}
+`;
+
+  beforeAll(async () => {
+    image = layoutWithRepository(path.join(base, "build"));
+    world = await ManagerWorld.start({
+      directory,
+      tasks,
+      backend: "runc",
+      sandbox: `taskVariables = ["HOST_SETTING"]\nshared = { data = "${path.join(base, "shared")}" }\nmaxKept = 2`,
+      environment: { HOST_SETTING: "a-secret-of-the-host" },
+    });
+  }, 120_000);
+  afterEach(() => world.model.reset());
+  afterAll(() => world?.stop());
+
+  async function stored(content: Content | undefined): Promise<{ [key: string]: never }> {
+    if (content?.place.case === "object")
+      return JSON.parse(
+        Buffer.from((await (await world.bus.objects("blobs")).get(content.place.value))!).toString(),
+      );
+    return JSON.parse(Buffer.from(inlineOf(content)).toString());
+  }
+
+  const failure = async (task: { id: string; digest: string }, changes: Record<string, unknown> = {}) => {
+    const trial = await world.launch({ task, ...changes });
+    const { fact } = await world.report(trial, "failed", "prepared");
+    return fact.case === "failed" ? `${fact.value.code}: ${fact.value.reason}` : "it was prepared";
+  };
+
+  test("the agent finds the work tree without its history, changes it, and the change is graded", async () => {
+    expect(layoutHolds(image, "refs/heads/later")).toBe(true);
+    const task = writeTask(tasks, "inside", toml());
+    world.model.reply = { write: { "src/add.cjs": REPAIRED } };
+    const { trial } = await world.started({ task, setupTimeoutMs: 120_000 });
+    const end = await world.ended(trial);
+    expect(end).toMatchObject({ termination: TerminationReason.COMPLETED, patchEntries: 1 });
+    const { body } = world.model.requests[0]!;
+    expect(body).toMatchObject({ cwd: "/testbed", uid: 0, setting: "of-the-image", hasTests: false });
+    expect(body.files).toContain("src/add.cjs");
+    expect(body.files).toContain(".git/HEAD");
+    expect(body.files).not.toContain(".git/refs/heads/later");
+    const patch = await decodePatch(inlineOf(end.patch));
+    expect(patch.entries.map(({ path: file }) => file)).toEqual(["src/add.cjs"]);
+    const grade = async (request: object) => {
+      const answer = await world.client.runOnce({
+        run: RUN,
+        trial,
+        task,
+        argv: ["/bin/sh", "/tests/test.sh"],
+        withTests: true,
+        stdin: Buffer.from("n\n"),
+        ...request,
+      });
+      expect(answer.failureReason).toBe("");
+      return JSON.parse(Buffer.from(answer.stdout).toString()).status;
+    };
+    expect(await grade({ patch: end.patch! })).toBe("passed");
+    expect(await grade({ withSolution: true })).toBe("passed");
+    expect(await grade({})).toBe("failed");
+  }, 180_000);
+
+  test("one template serves the group; its seal and each sandbox's network are in the record", async () => {
+    const task = writeTask(tasks, "inside", toml());
+    const reports: SandboxReport[] = [];
+    for (const _ of [1, 2]) {
+      const { trial } = await world.started({ task });
+      await world.ended(trial);
+      reports.push(await world.report(trial, "ended"));
+    }
+    const [first, second] = reports.map(({ proof }) => proof!);
+    expect(first!.seal?.sha256).toBe(second!.seal?.sha256);
+    expect(await stored(first!.seal)).toMatchObject({
+      format: "mortise-seal/1",
+      history: { state: "hidden" },
+      search: { isClean: true, nHits: 0 },
+    });
+    expect(await stored(second!.network)).toMatchObject({ isClosed: true });
+    expect(first).toMatchObject({
+      reachable: "model",
+      notes: [expect.stringContaining("this site gives none")],
+    });
+    const status = await world.client.getSandboxStatus({});
+    expect(status.templates).toBe(1);
+    expect(status.health?.forkP50Ms).toBeGreaterThan(0);
+    expect(readdirSync(path.join(directory, "state/sandbox-manager/histories"))).toEqual([]);
+  }, 60_000);
+
+  test("an answer in the image keeps every trial of the task from running", async () => {
+    const task = writeTask(tasks, "leaky", toml(), {
+      "solution/gold.patch": `--- a/src/add.cjs\n+++ b/src/add.cjs\n@@ -0,0 +1 @@\n+${BROKEN}`,
+    });
+    for (const _ of [1, 2]) expect(await failure(task)).toContain("MORTISE_SANDBOX_SEAL_ANSWER");
+    expect(world.model.requests).toEqual([]);
+  }, 60_000);
+
+  test("a work tree of the task's own is laid over the image, where the task wants it", async () => {
+    const laid = 'workdir = "/work/tree"\nenv = { SETTING = "${HOST_SETTING}" }';
+    const files = {
+      "environment/repository/src/add.cjs": BROKEN,
+      "environment/repository/only-here.txt": "of the task\n",
+    };
+    // The image's own repository holds the answer, wherever the task works.
+    const told = writeTask(tasks, "told", toml(laid), files);
+    expect(await failure(told)).toContain("MORTISE_SANDBOX_SEAL_ANSWER");
+    const other = "+exports.add = (left, right) => right + left;\n";
+    const task = writeTask(tasks, "laid", toml(laid), {
+      ...files,
+      "solution/solve.sh": "exit 0\n",
+      "solution/gold.patch": `--- a/src/add.cjs\n+++ b/src/add.cjs\n@@ -1 +1 @@\n-${BROKEN}${other}`,
+    });
+    world.model.reply = { say: "it said a-secret-of-the-host and secret-of-laid" };
+    const { trial } = await world.started({ task, trial: "laid" });
+    const end = await world.ended(trial);
+    const { body } = world.model.requests[0]!;
+    expect(body).toMatchObject({ cwd: "/work/tree", uid: 1000, setting: "a-secret-of-the-host" });
+    expect(body.files).toEqual(["only-here.txt", "src", "src/add.cjs"]);
+    expect(end.outputTail).toBe("it said *** and ***");
+    expect(world.manager.output).not.toContain("a-secret-of-the-host");
+  }, 60_000);
+
+  test("a health check has to pass before the trial is prepared, and is the same for grading", async () => {
+    const check = (command: string) =>
+      toml("", "").concat(
+        `[environment.healthcheck]\ncommand = "${command}"\ninterval_sec = 0.05\nretries = 3\ntimeout_sec = 5\n`,
+      );
+    const healthy = writeTask(tasks, "healthy", check("mkdir /tmp/first || test -d /tmp/first/.."));
+    await world.ended((await world.started({ task: healthy })).trial);
+    const ill = writeTask(tasks, "ill", check("echo not up >&2; exit 7"));
+    const reason = await failure(ill);
+    expect(reason).toContain("environment.healthcheck failed 3 times");
+    expect(reason).toContain("not up");
+    const run = await world.client.runOnce({ run: RUN, trial: "t", task: ill, argv: ["true"] });
+    expect(run.failureReason).toContain("environment.healthcheck");
+  }, 60_000);
+
+  test("what cannot be run is refused by the field that is wrong", async () => {
+    const built = writeTask(tasks, "built", "[agent]\n", { "environment/Dockerfile": "FROM scratch\n" });
+    expect(await failure(built)).toMatch(/MORTISE_TASK_INVALID: .*environment\.docker_image is absent/);
+    const missing = writeTask(tasks, "missing", '[environment]\ndocker_image = "oci:nowhere"\n');
+    expect(await failure(missing)).toContain("MORTISE_SANDBOX_IMAGE_UNKNOWN");
+    const asking = writeTask(tasks, "asking", toml('env = { A = "${HOME}" }'));
+    expect(await failure(asking)).toContain("environment.env.A asks for the variable HOME");
+    const task = writeTask(tasks, "inside", toml());
+    const scratch = { overrides: { scratch: [{ target: "/big", bytes: 1n << 40n }] } };
+    expect(await failure(task, scratch)).toContain("sandbox.maxScratchBytes");
+    expect(await failure(task, { overrides: { mounts: [{ name: "none", target: "/x" }] } })).toContain(
+      "sandbox.shared has data",
+    );
+  }, 60_000);
+
+  test("each stage has a limit and a reason of its own", async () => {
+    const slow = writeTask(
+      tasks,
+      "slow",
+      toml().concat('[environment.healthcheck]\ncommand = "sleep 20"\ntimeout_sec = 30\n'),
+    );
+    expect(await failure(slow, { setupTimeoutMs: 700 })).toContain("rollout.setupTimeoutMs is 700");
+    const task = writeTask(tasks, "inside", toml());
+    expect(await failure(task, { warmTimeoutMs: 50, trial: "unclaimed" })).toBe("it was prepared");
+    const { fact } = await world.report("unclaimed", "failed");
+    expect(fact.value).toMatchObject({
+      termination: TerminationReason.SANDBOX_LOST,
+      code: "MORTISE_SANDBOX_STAGE_TIMEOUT",
+      reason: expect.stringContaining("rollout.warmTimeoutMs"),
+    });
+  }, 60_000);
+
+  test("a kept sandbox can be looked into, as the trial left it, until it expires", async () => {
+    const task = writeTask(tasks, "inside", toml());
+    world.model.reply = { write: { "left.txt": "by the agent\n" }, exit: 1 };
+    const { trial } = await world.started({ task, keep: KeepPolicy.FAILED, keepMs: 600_000 });
+    const { keptUntilMs } = await world.report(trial, "ended");
+    expect(Number(keptUntilMs)).toBeGreaterThan(Date.now());
+    const name = { run: RUN, trial };
+    const look = (...argv: string[]) => world.client.execKept({ ...name, argv });
+    const seen = await look("cat", "left.txt");
+    expect(Buffer.from(seen.stdout).toString()).toBe("by the agent\n");
+    expect((await look("sh", "-c", "exit 4")).exitCode).toBe(4);
+    const { sandboxes } = await world.client.listKept({});
+    expect(sandboxes).toMatchObject([{ trial, task: "inside", termination: TerminationReason.AGENT_CRASH }]);
+
+    world.model.reply = {};
+    const completed = await world.started({ task, keep: KeepPolicy.FAILED });
+    await world.ended(completed.trial);
+    expect((await world.report(completed.trial, "ended")).keptUntilMs).toBeUndefined();
+
+    const brief = await world.started({ task, keep: KeepPolicy.ALWAYS, keepMs: 300 });
+    await world.ended(brief.trial);
+    await expect
+      .poll(async () => (await world.client.listKept({})).sandboxes.map((each) => each.trial))
+      .toEqual([trial]);
+    expect(await world.client.releaseKept(name)).toMatchObject({ released: true });
+    await expect(look("true")).rejects.toMatchObject({ code: "MORTISE_SANDBOX_NOT_KEPT" });
+    const mounts = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
+    expect(mounts.filter((line) => line.includes(directory) && line.includes("kept-"))).toEqual([]);
+  }, 60_000);
+
+  test("tasks that are named ahead are ready before they are launched", async () => {
+    const task = writeTask(tasks, "ahead", toml());
+    const before = (await world.client.getSandboxStatus({})).templates;
+    const { accepted } = await world.client.prewarm({ run: RUN, harness: "scripted", tasks: [task] });
+    expect(accepted).toBe(1);
+    await expect
+      .poll(async () => (await world.client.getSandboxStatus({})).templates, { timeout: 30_000 })
+      .toBe(before + 1);
+    const forks = (await world.client.getSandboxStatus({})).health?.forkP50Ms;
+    await world.ended((await world.started({ task })).trial);
+    expect(forks).toBeDefined();
+    expect((await world.client.getSandboxStatus({})).templates).toBe(before + 1);
+  }, 60_000);
+});
+if (!runc.ok) test.skip(`tasks in images: ${runc.reason}`, () => undefined);
