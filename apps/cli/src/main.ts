@@ -5,6 +5,7 @@ import { addCapture } from "./commands/capture.js";
 import { addCheck } from "./commands/check.js";
 import { addCompose } from "./commands/compose.js";
 import { addConformance } from "./commands/conformance.js";
+import { addGrade } from "./commands/grade.js";
 import { addProvision } from "./commands/provision.js";
 import { addQuickstart } from "./commands/quickstart.js";
 import { addRun } from "./commands/run.js";
@@ -33,6 +34,7 @@ for (const add of [
   addCompose,
   addCapture,
   addConformance,
+  addGrade,
 ])
   add(program, output);
 acceptEverywhere(program);

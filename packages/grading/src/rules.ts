@@ -62,14 +62,14 @@ export function judgeLog(record: GradingRecord, evidence: LogEvidence): Grade {
     harnessRuling(evidence, isUnmarked) ??
     emptyRuling(record, seen, evidence, isUnmarked) ??
     resultRuling(record, seen, evidence, lists);
-  return { instance: record.instance, ...ruling, ...lists, parser: parserLabel(record.parser) };
+  return gradeOf(record, ruling, lists);
 }
 
 /** Results that did not come from a log: a runner's own report, already named. */
 export function judgeResults(record: GradingRecord, tests: TestMap): Grade {
   const lists = splitLists(record, tests, undefined);
   const ruling = taskRuling(record) ?? listRuling(lists, tests);
-  return { instance: record.instance, ...ruling, ...lists, parser: parserLabel(record.parser) };
+  return gradeOf(record, ruling, lists);
 }
 
 function mayBeUnmarked(record: GradingRecord, { markers }: LogEvidence): boolean {
@@ -148,6 +148,11 @@ function resultRuling(
   if (markers.exitCode !== undefined && markers.exitCode !== 0 && !seen.tests.hasFailure())
     return unresolved(`the test command ended with exit code ${markers.exitCode} and no failed test`);
   return ruling;
+}
+
+/** The fields in the order they are printed in. */
+function gradeOf(record: GradingRecord, { verdict, reasons }: Ruling, lists: Lists): Grade {
+  return { instance: record.instance, verdict, ...lists, parser: parserLabel(record.parser), reasons };
 }
 
 type Lists = Pick<Grade, "failToPass" | "passToPass">;

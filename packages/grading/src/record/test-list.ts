@@ -37,16 +37,14 @@ function readPythonList(text: string): readonly string[] | undefined {
   while (inner.slice(PYTHON_STRING.lastIndex).trim() !== "") {
     const string = PYTHON_STRING.exec(inner);
     if (string === null) return undefined;
-    names.push(unescape(string[2]!));
+    names.push(unescaped(string[2]!));
     if (string[3] === "") break;
   }
   return names;
 }
 
-function unescape(text: string): string {
-  return text.replace(/\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[\s\S])/g, (whole, escape: string) =>
-    escape.length > 1
-      ? String.fromCharCode(Number.parseInt(escape.slice(1), 16))
-      : (ESCAPES[escape] ?? whole),
+function unescaped(text: string): string {
+  return text.replace(/\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[\s\S])/g, (whole, code: string) =>
+    code.length > 1 ? String.fromCharCode(Number.parseInt(code.slice(1), 16)) : (ESCAPES[code] ?? whole),
   );
 }

@@ -35,10 +35,14 @@ class Karma implements LogParser {
 
   #runLine(line: string): void {
     const test = TEST.exec(line);
-    if (test !== null) {
+    if (test === null) this.#suiteLine(line);
+    else {
       const name = [...this.#suites, test[2]!].join(" > ");
-      return this.#into.tests.add(name, test[1] === "✔" ? "passed" : "failed");
+      this.#into.tests.add(name, test[1] === "✔" ? "passed" : "failed");
     }
+  }
+
+  #suiteLine(line: string): void {
     // The last space before a name belongs to the name's separator, not to its depth.
     const indent = line.length - line.trimStart().length - 1;
     if (indent <= 0) return;

@@ -65,8 +65,8 @@ class Mocha implements LogParser {
       return;
     }
     const result = resultOf(line.trim());
-    if (result === undefined) return this.#naming.suite(line);
-    for (const name of new Set(this.#naming.names(result[0]))) this.#into.tests.add(name, result[1]);
+    if (result === undefined) this.#naming.suite(line);
+    else for (const name of new Set(this.#naming.names(result[0]))) this.#into.tests.add(name, result[1]);
   }
 }
 

@@ -64,11 +64,17 @@ class NextKarma implements LogParser {
   }
 
   #runLine(line: string): void {
-    if (line.startsWith("TOTAL")) return this.end();
+    if (line.startsWith("TOTAL")) {
+      this.end();
+      return;
+    }
     const text = line.trim();
     if (NOISE.some((word) => text.startsWith(word))) return;
     const mark = [line.indexOf("✗"), line.indexOf("✓")].filter((at) => at >= 0).sort((a, b) => a - b)[0];
-    if (mark === undefined) return this.#suites.enter(line);
+    if (mark === undefined) {
+      this.#suites.enter(line);
+      return;
+    }
     const name = [...this.#suites.path, line.slice(mark + 1).trimStart()].join(" - ");
     this.#results.push([name, line.includes("✗") ? "failed" : "passed"]);
   }
@@ -90,8 +96,11 @@ class NextCypress implements LogParser {
       this.#sinceHeadline = 0;
       return;
     }
-    if (this.#sinceHeadline !== undefined) return this.#headline(line);
-    if (this.#suite === undefined) return;
+    if (this.#sinceHeadline !== undefined) this.#headline(line);
+    else if (this.#suite !== undefined) this.#test(line);
+  }
+
+  #test(line: string): void {
     const failed = CYPRESS_FAILED.exec(line);
     const passed = failed === null ? CYPRESS_PASSED.exec(line) : null;
     const name = (failed ?? passed)?.[1];

@@ -57,10 +57,10 @@ class DjangoParser implements LogParser {
 
   line(raw: string): void {
     const line = raw.trim();
-    if (line === "ok") return this.#settlePending();
-    if (line.includes(DOTS)) this.#dotted(line);
+    if (line === "ok") this.#settlePending();
+    else if (line.includes(DOTS)) this.#dotted(line);
     else if (line.startsWith("FAIL:") || line.startsWith("ERROR:")) this.#header(line);
-    else if (line.startsWith("Ran ") || line.includes("Ran ")) this.#ran(line);
+    else if (line.includes("Ran ")) this.#ran(line);
     else if (!this.#hasStarted) this.#hasStarted = STARTED.test(line);
     if (line.includes(VERSION_DOC)) this.#add(VERSION_DOC, "passed");
   }
@@ -75,17 +75,11 @@ class DjangoParser implements LogParser {
 
   #dotted(line: string): void {
     const ending = ENDINGS.find(([text]) => line.endsWith(text));
-    if (ending !== undefined) {
-      this.#pending = undefined;
-      return this.#add(ungluedName(line.slice(0, -ending[0].length)), ending[1]);
-    }
-    const skipped = line.indexOf(" ... skipped");
-    if (skipped >= 0) {
-      this.#pending = undefined;
-      return this.#add(line.slice(0, skipped), "skipped");
-    }
-    this.#pending = line.slice(0, line.indexOf(DOTS));
-    const installed = line.indexOf(INSTALLED);
+    const skipped = ending === undefined ? line.indexOf(" ... skipped") : -1;
+    if (ending !== undefined) this.#add(ungluedName(line.slice(0, -ending[0].length)), ending[1]);
+    else if (skipped >= 0) this.#add(line.slice(0, skipped), "skipped");
+    this.#pending = ending === undefined && skipped < 0 ? line.slice(0, line.indexOf(DOTS)) : undefined;
+    const installed = this.#pending === undefined ? -1 : line.indexOf(INSTALLED);
     if (installed >= 0) this.#pendingInstalled = line.slice(0, installed);
   }
 

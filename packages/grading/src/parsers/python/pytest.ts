@@ -69,18 +69,10 @@ class PytestParser {
 
   line(line: string): void {
     const first = line.charCodeAt(0);
-    if (first === RULE) return this.#session.rule(line);
-    if (mayStartWithStatus(first)) {
-      const result = readSummaryLine(line, this.#expected);
-      if (result !== undefined) {
-        this.#session.summaryLine(result);
-        return this.#add(result.name, result.status);
-      }
-      this.#usageError(line);
-    } else if (line.charCodeAt(line.length - 1) === RULE && line.includes("==== ")) {
-      return this.#session.rule(line);
-    }
-    this.#verboseLine(line);
+    if (first === RULE) this.#session.rule(line);
+    else if (mayStartWithStatus(first)) this.#statusLine(line);
+    else if (line.charCodeAt(line.length - 1) === RULE && line.includes("==== ")) this.#session.rule(line);
+    else this.#verboseLine(line);
   }
 
   end(): void {
@@ -88,6 +80,17 @@ class PytestParser {
     for (const { name, status } of this.#verbose)
       if (!summarised.has(this.#spelled(name)[0]!)) this.#add(name, status);
     this.#session.end();
+  }
+
+  #statusLine(line: string): void {
+    const result = readSummaryLine(line, this.#expected);
+    if (result === undefined) {
+      this.#usageError(line);
+      this.#verboseLine(line);
+      return;
+    }
+    this.#session.summaryLine(result);
+    this.#add(result.name, result.status);
   }
 
   #verboseLine(line: string): void {

@@ -42,13 +42,9 @@ class SympyParser implements LogParser {
 
   line(raw: string): void {
     const line = raw.trim();
-    if (line.startsWith("test_")) return this.#test(line);
-    if (line.charCodeAt(0) === UNDERSCORE) return this.#traceback(line);
-    if (!line.startsWith("====")) return;
-    if (line.includes("test process starts")) this.#hasStarted = true;
-    const finished = FINISHED.exec(line);
-    if (finished !== null)
-      this.#passedCount = (this.#passedCount ?? 0) + Number(PASSED_COUNT.exec(finished[1]!)?.[1] ?? 0);
+    if (line.startsWith("test_")) this.#test(line);
+    else if (line.charCodeAt(0) === UNDERSCORE) this.#traceback(line);
+    else if (line.startsWith("====")) this.#rule(line);
   }
 
   end(): void {
@@ -57,6 +53,13 @@ class SympyParser implements LogParser {
     if (this.#passedCount === undefined || this.#passed.size <= this.#passedCount) return;
     const reason = `${this.#passed.size} expected tests are reported passed, the runner counted ${this.#passedCount}`;
     this.#into.find("tamper", reason);
+  }
+
+  #rule(line: string): void {
+    if (line.includes("test process starts")) this.#hasStarted = true;
+    const finished = FINISHED.exec(line);
+    if (finished !== null)
+      this.#passedCount = (this.#passedCount ?? 0) + Number(PASSED_COUNT.exec(finished[1]!)?.[1] ?? 0);
   }
 
   #test(line: string): void {

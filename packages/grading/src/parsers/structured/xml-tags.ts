@@ -42,7 +42,10 @@ export class XmlTags {
     const tag = TAG.exec(text);
     if (tag === null) return;
     const [, closing, name, attributes, empty] = tag as unknown as [string, string, string, string, string];
-    if (closing === "/") return this.#reader.close(name);
+    if (closing === "/") {
+      this.#reader.close(name);
+      return;
+    }
     const values = new Map<string, string>();
     for (const [, key, double, single] of attributes.matchAll(ATTRIBUTE))
       values.set(key!, decode(double ?? single ?? ""));
