@@ -47,11 +47,22 @@ function make(
   stateDirectory: string,
   log: Log,
 ): SandboxBackend {
+  const { dockerConfig } = site.images;
+  const allowedHosts = { privateHosts: site.privateHosts };
   switch (name) {
     case "runc":
-      return new RuncBackend({ stateDirectory, runc: site.runc, registry: registryOf(site.images) });
+      return new RuncBackend({
+        stateDirectory,
+        runc: site.runc,
+        registry: registryOf(site.images),
+        allowedHosts,
+      });
     case "docker":
-      return new DockerBackend({ stateDirectory });
+      return new DockerBackend({
+        stateDirectory,
+        allowedHosts,
+        ...(dockerConfig === undefined ? {} : { dockerConfig }),
+      });
     case "process":
       return new ProcessBackend({
         stateDirectory,

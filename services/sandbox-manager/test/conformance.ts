@@ -5,6 +5,7 @@
 import { describe } from "vitest";
 import type { SandboxBackend } from "../src/backend/types.js";
 import { describeConfinement } from "./conformance/confinement.js";
+import { describeEgress } from "./conformance/egress.js";
 import { describeEndings } from "./conformance/endings.js";
 import { describeFiles } from "./conformance/files.js";
 import { describeImages } from "./conformance/images.js";
@@ -20,6 +21,7 @@ export function describeBackend(name: string, make: () => SandboxBackend, can: C
     const kit = new Kit(name, make, can);
     describeEndings(kit);
     describeNetwork(kit);
+    describeEgress(kit);
     describeLimits(kit);
     describeFiles(kit);
     describeSnapshots(kit);

@@ -221,6 +221,12 @@ export const SiteConfig = z.strictObject({
         .describe(
           "Hosts the agent of a task that asks for a public network can reach besides the model; none: only the model.",
         ),
+      privateHosts: z
+        .array(z.string().regex(/^[A-Za-z0-9.-]+$/, "must be a host name or an IPv4 address"))
+        .default([])
+        .describe(
+          "Hosts with private or loopback addresses that allow-lists may name nevertheless, such as a package mirror.",
+        ),
       shared: z
         .record(z.string().regex(/^[A-Za-z0-9_-]+$/), z.string().startsWith("/"))
         .default({})

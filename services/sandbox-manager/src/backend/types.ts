@@ -191,6 +191,8 @@ export interface Usage {
   readonly oomKills?: number;
   /** How often a fork was refused by the pids limit. */
   readonly pidsRefusals?: number;
+  /** Attempts to reach what the network of the sandbox closes. Of a whole sandbox, never of one command. */
+  readonly nDenied?: number;
 }
 
 export interface ExecResult {

@@ -35,7 +35,7 @@ export function describeImages(kit: Kit): void {
       const sandbox = await create();
       expect(await kit.output(sandbox, 'echo "$GREETING"; pwd', asRoot)).toBe(`hello = there\n${WORKDIR}\n`);
       expect(await kit.output(sandbox, "stat -c '%a %u %g' / /srv /srv/testbed /srv/shared", asRoot)).toBe(
-        "711 0 0\n751 0 3\n755 0 0\n1777 7 8\n",
+        `${kit.can.directoryAttributes ? "711 0 0\n751 0 3" : "755 0 0\n755 0 0"}\n755 0 0\n1777 7 8\n`,
       );
       expect(await kit.output(sandbox, "cat /etc/issue; ls /srv/old", asRoot)).toBe("second\nnew\n");
     });
@@ -123,7 +123,7 @@ export function describeImages(kit: Kit): void {
       const workspace = await kit.backend.prepareTree({ kind: "files", files: [file("lib/task", "task\n")] });
       const sandbox = await kit.create({ image, workspace, workdir: WORKDIR });
       expect(await kit.output(sandbox, "stat -c '%a %u %g' /srv; cat lib/task lib/b", asRoot)).toBe(
-        "751 0 3\ntask\nb\n",
+        `${kit.can.directoryAttributes ? "751 0 3" : "755 0 0"}\ntask\nb\n`,
       );
       await kit.output(sandbox, "echo mine >> lib/task", { environment: {} });
       await sandbox.quiesce();

@@ -25,6 +25,8 @@ export interface Confines {
   readonly outlivesTimeout: boolean;
   /** Images from registries and files, workspaces inside them. */
   readonly images: boolean;
+  /** `/`, and directories an upper layer does not list, look as in the image; Docker makes them anew, 0755 of root. */
+  readonly directoryAttributes: boolean;
 }
 
 export const MIB = 1024 * 1024;

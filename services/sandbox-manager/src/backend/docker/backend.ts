@@ -1,27 +1,52 @@
 /**
- * Owns the docker backend: a daemon on this host, reached through its API. Does not pull images: the only
- * image so far is the host image, imported once.
+ * Owns the docker backend: the engine of this host, reached through its API, and the sandboxes that live there.
+ * Does not contain a sandbox's life (sandbox.ts), a command's (command.ts) or an image's (images.ts).
  *
- * The model endpoint is a listener opened inside the container's network namespace, which needs root here and
- * a daemon whose processes this host sees. Without it a sandbox that needs the endpoint is refused: a bridge
- * network instead would reach far more than the model.
+ * The network of a container is `none`, and everything it may reach is a listener opened inside its namespace from
+ * here, which needs root and an engine whose processes this host sees. A bridge network instead would reach far more.
  */
-import { spawn } from "node:child_process";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import path from "node:path";
 import { MortiseError } from "@mortise/contracts";
 import Docker from "dockerode";
-import { prepareHostImage } from "../host-image.js";
+import { checkPaths } from "../mount-source.js";
+import type { AllowedHostRules } from "../network/index.js";
 import { claim, ownerMark, release } from "../owner.js";
+import { CgroupHost } from "../runc/cgroup.js";
 import { TreeStore } from "../tree-store.js";
-import type { Availability, Image, ImageSpec, Sandbox, SandboxBackend, SandboxSpec } from "../types.js";
-import { SANDBOX_UID, type SweepReport, type Tree, type TreeSource } from "../types.js";
-import { DockerSandbox, OWNER_LABEL } from "./sandbox.js";
+import {
+  type Availability,
+  type Image,
+  type ImageSpec,
+  SANDBOX_UID,
+  type Sandbox,
+  type SandboxBackend,
+  type SandboxSpec,
+  type SweepReport,
+  type Tree,
+  type TreeSource,
+} from "../types.js";
+import { engineAddress, ignoreMissing, OWNER_LABEL } from "./engine.js";
+import { DockerImages } from "./images.js";
+import { DockerSandbox } from "./sandbox.js";
+
+const SANDBOX_ID = /^[A-Za-z0-9_-]{1,100}$/;
 
 export interface DockerOptions {
   readonly stateDirectory: string;
-  /** The daemon's socket; DOCKER_HOST or the default socket when absent. */
+  /** The engine's socket; that of DOCKER_HOST or the default one when absent. */
   readonly socketPath?: string;
+  /** File with registry logins; Docker's own when absent. */
+  readonly dockerConfig?: string;
+  readonly allowedHosts?: AllowedHostRules;
+}
+
+interface Started {
+  readonly owner: string;
+  readonly trees: TreeStore;
+  readonly images: DockerImages;
+  readonly cgroups: CgroupHost;
+  readonly runDirectory: string;
 }
 
 export class DockerBackend implements SandboxBackend {
@@ -29,91 +54,118 @@ export class DockerBackend implements SandboxBackend {
   readonly isInsecure = false;
   readonly #options: DockerOptions;
   readonly #docker: Docker;
-  readonly #sandboxes = new Set<DockerSandbox>();
-  #trees: TreeStore | undefined;
-  #image: Promise<Image> | undefined;
+  readonly #sandboxes = new Map<string, DockerSandbox>();
+  #started: Started | undefined;
 
   constructor(options: DockerOptions) {
     this.#options = options;
-    this.#docker = new Docker(options.socketPath === undefined ? {} : { socketPath: options.socketPath });
+    const address = engineAddress(options.socketPath);
+    this.#docker = new Docker(address.ok ? { socketPath: address.socketPath } : {});
   }
 
   async availability(): Promise<Availability> {
     if (process.platform !== "linux")
-      return { ok: false, reason: "only a daemon on a Linux host is supported" };
+      return { ok: false, reason: "only an engine on a Linux host is supported" };
     if (process.getuid?.() !== 0)
       return { ok: false, reason: "opening the model endpoint inside a container needs root" };
+    if (CgroupHost.detect() === undefined)
+      return { ok: false, reason: "no usable cgroup hierarchy is mounted" };
+    const address = engineAddress(this.#options.socketPath);
+    if (!address.ok) return address;
     try {
       await this.#docker.ping();
       return { ok: true };
     } catch (error) {
-      return { ok: false, reason: `the Docker daemon does not answer: ${(error as Error).message}` };
+      return { ok: false, reason: `the Docker engine does not answer: ${(error as Error).message}` };
     }
   }
 
   async start(): Promise<SweepReport> {
+    // Files shown to sandboxes must be readable by their user, whatever umask this process was given.
+    process.umask(0o022);
     claim(this.#options.stateDirectory);
-    const containers = await this.#sweep();
-    mkdirSync(path.join(this.#options.stateDirectory, "images"), { recursive: true });
-    // Bind mounts are read as the sandbox's user, who owns the trees here as in runc.
-    this.#trees = new TreeStore(path.join(this.#options.stateDirectory, "trees"), SANDBOX_UID);
-    return { processes: 0, mounts: 0, cgroups: 0, containers, directories: 0 };
+    const stateDirectory = realpathSync(this.#options.stateDirectory);
+    const owner = ownerMark(stateDirectory);
+    const cgroups = CgroupHost.detect();
+    if (cgroups === undefined) throw setupError("no usable cgroup hierarchy is mounted");
+    const runDirectory = path.join(stateDirectory, "run");
+    const { containers, directories } = await this.#sweep(owner, runDirectory);
+    const { dockerConfig } = this.#options;
+    this.#started = {
+      owner,
+      cgroups,
+      runDirectory,
+      // Mounts are read as the sandbox's user, who owns the trees here as in runc.
+      trees: new TreeStore(path.join(stateDirectory, "trees"), SANDBOX_UID),
+      images: new DockerImages({
+        docker: this.#docker,
+        stateDirectory,
+        owner,
+        ...(dockerConfig === undefined ? {} : { dockerConfig }),
+      }),
+    };
+    return { processes: 0, mounts: 0, cgroups: 0, containers, directories };
   }
 
-  prepareImage(_spec: ImageSpec): Promise<Image> {
-    this.#image ??= this.#importHostImage();
-    return this.#image;
-  }
-
-  async #importHostImage(): Promise<Image> {
-    const built = prepareHostImage(path.join(this.#options.stateDirectory, "images"));
-    const reference = `mortise-host:${built.digest.slice(0, 16)}`;
-    const isThere = await this.#docker
-      .getImage(reference)
-      .inspect()
-      .then(() => true)
-      .catch(() => false);
-    if (!isThere) await this.#import(built.location, reference);
-    return { digest: built.digest, location: reference };
+  async prepareImage(spec: ImageSpec): Promise<Image> {
+    return this.#parts.images.prepare(spec);
   }
 
   async prepareTree(source: TreeSource): Promise<Tree> {
-    if (this.#trees === undefined)
-      throw new MortiseError({ code: "MORTISE_SANDBOX_SETUP", message: "the backend was not started" });
-    return this.#trees.put(source);
+    return this.#parts.trees.put(source);
+  }
+
+  async readTree(image: Image, directory: string): Promise<Tree> {
+    return this.#parts.images.readTree(image, directory);
   }
 
   async create(spec: SandboxSpec): Promise<Sandbox> {
+    const { owner, images, cgroups, runDirectory } = this.#parts;
+    if (!SANDBOX_ID.test(spec.id)) throw setupError(`sandbox id ${JSON.stringify(spec.id)} is not allowed`);
+    if (this.#sandboxes.has(spec.id)) throw setupError(`sandbox ${spec.id} exists already`);
+    checkPaths(spec);
     const sandbox = await DockerSandbox.create(spec, {
       docker: this.#docker,
-      owner: ownerMark(this.#options.stateDirectory),
-      onDestroyed: (gone) => this.#sandboxes.delete(gone),
+      owner,
+      images,
+      cgroups,
+      runDirectory,
+      allowedHosts: this.#options.allowedHosts ?? {},
+      onDestroyed: (gone) => this.#sandboxes.delete(gone.id),
     });
-    this.#sandboxes.add(sandbox);
+    this.#sandboxes.set(spec.id, sandbox);
     return sandbox;
   }
 
   async stop(): Promise<void> {
-    await Promise.allSettled([...this.#sandboxes].map((sandbox) => sandbox.destroy()));
-    await this.#sweep();
+    await Promise.allSettled([...this.#sandboxes.values()].map((sandbox) => sandbox.destroy()));
+    const { owner, runDirectory } = this.#parts;
+    this.#started = undefined;
+    await this.#sweep(owner, runDirectory);
     release(this.#options.stateDirectory);
   }
 
-  async #sweep(): Promise<number> {
-    const label = `${OWNER_LABEL}=${ownerMark(this.#options.stateDirectory)}`;
-    const left = await this.#docker.listContainers({ all: true, filters: { label: [label] } });
-    for (const { Id } of left) await this.#docker.getContainer(Id).remove({ force: true, v: true });
-    return left.length;
+  get #parts(): Started {
+    if (this.#started === undefined) throw setupError("the backend was not started");
+    return this.#started;
   }
 
-  async #import(directory: string, reference: string): Promise<void> {
-    const tar = spawn("tar", ["-C", directory, "-c", "."], { stdio: ["ignore", "pipe", "inherit"] });
-    const [repo, tag] = reference.split(":") as [string, string];
-    const progress = await this.#docker.importImage(tar.stdout, { repo, tag });
-    await new Promise<void>((resolve, reject) => {
-      this.#docker.modem.followProgress(progress, (error: Error | null) =>
-        error ? reject(error) : resolve(),
-      );
-    });
+  /** Containers first: an image in use stays. */
+  async #sweep(owner: string, runDirectory: string): Promise<{ containers: number; directories: number }> {
+    const filters = { label: [`${OWNER_LABEL}=${owner}`] };
+    const containers = await this.#docker.listContainers({ all: true, filters });
+    for (const { Id } of containers)
+      await this.#docker.getContainer(Id).remove({ force: true, v: true }).catch(ignoreMissing);
+    for (const { Id } of await this.#docker.listImages({ filters }))
+      await this.#docker.getImage(Id).remove({ force: true }).catch(ignoreMissing);
+    mkdirSync(runDirectory, { recursive: true, mode: 0o755 });
+    const directories = readdirSync(runDirectory).length;
+    rmSync(runDirectory, { recursive: true, force: true });
+    mkdirSync(runDirectory, { mode: 0o755 });
+    return { containers: containers.length, directories };
   }
+}
+
+function setupError(message: string): MortiseError {
+  return new MortiseError({ code: "MORTISE_SANDBOX_SETUP", message });
 }

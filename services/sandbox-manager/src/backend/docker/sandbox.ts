@@ -1,92 +1,100 @@
 /**
- * Owns one container of the docker backend: an idle first process, commands as `exec`, the model listener
- * handed in from outside. Stopping a command that will not end means stopping the container: Docker offers no
- * way to kill one exec with its children. Files can still be read afterwards.
+ * Owns one container of the docker backend: an idle first process, commands as `exec`, files reached below the
+ * container's root as this host sees it, and its network namespace, entered from outside.
  * Does not choose images and does not start daemons.
  */
-import { closeSync, openSync, readFileSync, readlinkSync } from "node:fs";
-import { constants as osConstants } from "node:os";
+import { existsSync, lstatSync, mkdirSync, openSync, rmSync } from "node:fs";
 import path from "node:path";
-import { PassThrough } from "node:stream";
 import { MortiseError } from "@mortise/contracts";
 import type Docker from "dockerode";
-import type { Patch } from "../../patch/patch.js";
-import { diffTar } from "../../patch/snapshot.js";
-import { packTar, type TarMember, unpackTar } from "../../patch/tar.js";
-import { OutputCollector } from "../output.js";
-import { ModelRelay } from "../relay.js";
-import { CgroupHost } from "../runc/cgroup.js";
-import { listenOnLoopback, withinNetworkNamespace } from "../runc/syscalls.js";
+import { applyToDirectory } from "../../patch/apply.js";
+import { type Patch, sha256 } from "../../patch/patch.js";
+import * as files from "../files.js";
+import { type AllowedHostRules, SandboxNetwork } from "../network/index.js";
+import type { CgroupHost } from "../runc/cgroup.js";
+import { EtcFiles } from "../runc/etc-files.js";
 import {
   type Command,
   type DiffLimits,
   type ExecResult,
-  MODEL_PORT,
-  type Outcome,
+  type Network,
+  type NetworkProof,
   SANDBOX_UID,
   type Sandbox,
   type SandboxSpec,
+  type Snapshot,
   type Usage,
   WORKSPACE,
 } from "../types.js";
+import { addAgentAccount } from "./agent-account.js";
+import { diffContainer, packContainer } from "./archive-tree.js";
+import { ContainerCommand } from "./command.js";
+import { containerOptions } from "./container-options.js";
+import { ContainerProcesses } from "./container-processes.js";
+import { ignoreMissing } from "./engine.js";
+import type { DockerImages, EngineImage } from "./images.js";
+import { SnapshotImage } from "./snapshot-image.js";
+import { differenceOf } from "./usage-difference.js";
+import { workspaceTar } from "./workspace-tar.js";
 
-export const OWNER_LABEL = "io.mortise.owner";
-const LISTEN_BACKLOG = 128;
-const MAX_ARCHIVE_BYTES = 1024 * 1024 * 1024;
-/** The container's own first process and the runtime's helper inside its pids limit. */
-const RESERVED_PIDS = 4;
-const SIGNAL_BASE = 128;
-const SIGNAL_NAMES = new Map(Object.entries(osConstants.signals).map(([name, number]) => [number, name]));
+const SNAPSHOT_REPOSITORY = "mortise-snapshot";
 
 export interface DockerHost {
   readonly docker: Docker;
   readonly owner: string;
+  readonly images: DockerImages;
+  readonly cgroups: CgroupHost;
+  /** For the few files of each sandbox that lie outside its container. */
+  readonly runDirectory: string;
+  readonly allowedHosts: AllowedHostRules;
   readonly onDestroyed: (sandbox: DockerSandbox) => void;
 }
 
-type Ending = "timeout" | "cancelled" | "destroyed";
+interface Started {
+  readonly container: Docker.Container;
+  readonly processes: ContainerProcesses;
+  readonly network: SandboxNetwork;
+  /** The container's root as long as it runs, with everything mounted in it. */
+  readonly liveRoot: string;
+  /** Its own file system alone. */
+  readonly hostRoot: string | undefined;
+}
 
 export class DockerSandbox implements Sandbox {
   readonly id: string;
   readonly #spec: SandboxSpec;
   readonly #host: DockerHost;
-  #container: Docker.Container;
-  #cgroup: string | undefined;
-  #relay: ModelRelay | undefined;
-  #ending: Ending | undefined;
+  readonly #image: EngineImage;
+  readonly #directory: string;
+  readonly #running = new Map<ContainerCommand, Promise<unknown>>();
+  #container: Docker.Container | undefined;
+  #etc: EtcFiles | undefined;
+  #network: SandboxNetwork | undefined;
+  #started: Started | undefined;
   #usage: Usage = {};
-  #state: "open" | "quiesced" | "destroyed" = "open";
+  #state: "open" | "quiesced" | "snapshot" | "destroyed" = "open";
 
-  private constructor(spec: SandboxSpec, host: DockerHost, container: Docker.Container) {
+  private constructor(spec: SandboxSpec, host: DockerHost) {
     this.id = spec.id;
     this.#spec = spec;
     this.#host = host;
-    this.#container = container;
+    this.#image = host.images.engineImageOf(spec.image);
+    this.#directory = path.join(host.runDirectory, spec.id);
   }
 
+  /** A running container; nothing of it remains if any part fails. */
   static async create(spec: SandboxSpec, host: DockerHost): Promise<DockerSandbox> {
-    const container = await host.docker
-      .createContainer(containerOptions(spec, host.owner))
-      .catch((cause: unknown) => {
-        throw new MortiseError({
-          code: "MORTISE_SANDBOX_SETUP",
-          message: `sandbox ${spec.id}: ${cause}`,
-          cause,
-        });
-      });
-    const sandbox = new DockerSandbox(spec, host, container);
+    const sandbox = new DockerSandbox(spec, host);
+    sandbox.#image.snapshot?.use();
     try {
-      await container.putArchive(Buffer.from(await workspaceTar(spec)), { path: "/" });
-      await container.start();
-      const { State } = await container.inspect();
-      sandbox.#cgroup = memoryGroupOf(State.Pid);
-      await sandbox.#openNetwork(State.Pid);
+      await sandbox.#start();
       return sandbox;
     } catch (cause) {
       await sandbox.destroy();
+      if (cause instanceof MortiseError) throw cause;
       throw new MortiseError({
         code: "MORTISE_SANDBOX_SETUP",
-        message: `sandbox ${spec.id}: ${cause}`,
+        message: `sandbox ${spec.id}: ${(cause as Error).message}`,
         cause,
       });
     }
@@ -94,206 +102,193 @@ export class DockerSandbox implements Sandbox {
 
   async exec(command: Command): Promise<ExecResult> {
     if (this.#state !== "open") throw new Error(`sandbox ${this.id} is ${this.#state}`);
+    const { container, processes } = this.#parts;
     const startedAt = performance.now();
-    const before = this.#measure();
-    const stdout = new OutputCollector(this.#spec.limits.outputBytes);
-    const stderr = new OutputCollector(this.#spec.limits.outputBytes);
-    const abort = () => void this.#kill("cancelled");
-    const timer = setTimeout(() => void this.#kill("timeout"), command.timeoutMs);
-    command.signal?.addEventListener("abort", abort, { once: true });
-    if (command.signal?.aborted) abort();
-    let outcome: Outcome;
-    try {
-      outcome = await this.#run(command, stdout, stderr);
-    } catch (error) {
-      outcome = this.#ended() ?? { kind: "refused", reason: (error as Error).message };
-    } finally {
-      clearTimeout(timer);
-      command.signal?.removeEventListener("abort", abort);
-    }
-    this.#usage = this.#measure();
-    const usage = difference(before, this.#usage);
-    if ((usage.oomKills ?? 0) > 0 && !(outcome.kind === "exited" && outcome.code === 0))
-      outcome = { kind: "out-of-memory", kills: usage.oomKills! };
-    const wallMs = performance.now() - startedAt;
-    return { outcome, stdout: stdout.end(), stderr: stderr.end(), usage, wallMs, isInsecure: false };
+    const before = processes.usage();
+    const { outputBytes } = this.#spec.limits;
+    const running = new ContainerCommand({
+      container,
+      processes,
+      command,
+      workdir: this.#workdir,
+      outputBytes: Math.min(outputBytes, command.outputBytes ?? outputBytes),
+      isAlone: () => this.#running.size <= 1,
+    });
+    const ended = running.run();
+    this.#running.set(running, ended);
+    const outcome = await ended.finally(() => this.#running.delete(running));
+    const usage = differenceOf(before, processes.usage());
+    const isKilled = outcome.kind === "signalled" || (outcome.kind === "exited" && outcome.code !== 0);
+    return {
+      outcome:
+        isKilled && (usage.oomKills ?? 0) > 0 ? { kind: "out-of-memory", kills: usage.oomKills! } : outcome,
+      stdout: running.stdout.end(),
+      stderr: running.stderr.end(),
+      usage,
+      wallMs: performance.now() - startedAt,
+      isInsecure: false,
+    };
   }
 
+  /** The engine's own way in would write below scratch volumes, where nobody sees it. */
   async putTar(directory: string, tar: Uint8Array): Promise<void> {
-    await this.#container.putArchive(Buffer.from(tar), { path: directory });
+    this.#assertIdle();
+    await files.unpackBelow(this.#parts.liveRoot, directory, tar, SANDBOX_UID);
   }
 
   async getTar(directory: string): Promise<Uint8Array> {
-    const prefix = `${path.basename(directory)}/`;
-    const members = (await this.#archive(directory)).flatMap((member): TarMember[] => {
-      const name = member.name.startsWith(prefix) ? member.name.slice(prefix.length).replace(/\/$/, "") : "";
-      if (name === "" || !["file", "directory", "symlink"].includes(member.type)) return [];
-      return [{ ...member, name, kind: member.type as TarMember["kind"], mode: member.mode & 0o777 }];
-    });
-    return packTar(members);
+    if (this.#state === "quiesced") return packContainer(this.#parts.container, directory);
+    this.#assertIdle();
+    return files.packBelow(this.#parts.liveRoot, directory);
   }
 
   async quiesce(): Promise<void> {
-    if (this.#state === "open") this.#state = "quiesced";
-    await this.#kill("cancelled");
-    await this.#relay?.close();
+    if (this.#state !== "open") return;
+    this.#usage = this.#measure();
+    this.#state = "quiesced";
+    for (const command of this.#running.keys()) command.mark("cancelled");
+    // With the first process the kernel ends the whole PID namespace: whoever might have meddled with it inside.
+    await this.#container?.kill().catch(ignoreMissing);
+    await this.#network?.close();
+    await Promise.allSettled(this.#running.values());
   }
 
   async diff(limits: DiffLimits): Promise<Patch> {
     if (this.#state !== "quiesced") throw new Error("diff needs a quiesced sandbox (B2)");
-    const members = await this.#archive(WORKSPACE);
-    return diffTar(this.#spec.workspace, members, `${path.basename(WORKSPACE)}/`, limits);
+    return diffContainer(this.#parts.container, this.#workdir, this.#spec.workspace, limits);
   }
 
   get isModelUnreachable(): boolean {
-    return this.#relay?.isUnreachable ?? false;
+    return this.#network?.isModelUnreachable ?? false;
+  }
+
+  get hostRoot(): string | undefined {
+    return this.#state === "open" ? this.#started?.hostRoot : undefined;
   }
 
   async stats(): Promise<Usage> {
-    return this.#usage;
+    return { ...this.#measure(), ...(this.#network === undefined ? {} : { nDenied: this.#network.nDenied }) };
+  }
+
+  async setNetwork(network: Network): Promise<void> {
+    if (this.#state !== "open") throw new Error(`sandbox ${this.id} is ${this.#state}`);
+    try {
+      await this.#parts.network.set(network);
+    } finally {
+      this.#etc!.setHosts(this.#parts.network.knownHosts);
+    }
+  }
+
+  async proveNetwork(): Promise<NetworkProof> {
+    if (this.#state !== "open") throw new Error(`sandbox ${this.id} is ${this.#state}`);
+    return this.#parts.network.prove();
+  }
+
+  async snapshot(): Promise<Snapshot> {
+    this.#assertIdle();
+    const { docker, images, owner } = this.#host;
+    const name = `${SNAPSHOT_REPOSITORY}:${owner}-${sha256(this.#parts.container.id).slice(0, 16)}`;
+    const [repo, tag] = name.split(":");
+    await this.#parts.container.commit({ repo, tag });
+    await this.quiesce();
+    this.#state = "snapshot";
+    const [made, base] = await Promise.all(
+      [name, this.#image.name].map((one) => docker.getImage(one).inspect()),
+    );
+    const digest = made!.Id.replace("sha256:", "");
+    const snapshot = new SnapshotImage(docker, name);
+    images.add(digest, { name, workspace: this.#spec.workspace.digest, snapshot });
+    return {
+      digest,
+      kind: "snapshot",
+      defaults: this.#spec.image.defaults,
+      bytes: made!.Size - base!.Size,
+      release: () => {
+        images.forget(digest);
+        return snapshot.release();
+      },
+    };
   }
 
   async destroy(): Promise<void> {
     if (this.#state === "destroyed") return;
+    this.#usage = this.#measure();
     this.#state = "destroyed";
-    this.#ending ??= "destroyed";
-    await this.#relay?.close();
-    await this.#container.remove({ force: true, v: true }).catch(ignoreMissing);
+    for (const command of this.#running.keys()) command.mark("destroyed");
+    await this.#container?.remove({ force: true, v: true }).catch(ignoreMissing);
+    await this.#network?.close();
+    await Promise.allSettled(this.#running.values());
+    rmSync(this.#directory, { recursive: true, force: true });
+    await this.#image.snapshot?.leave();
     this.#host.onDestroyed(this);
   }
 
-  async #run(command: Command, stdout: OutputCollector, stderr: OutputCollector): Promise<Outcome> {
-    const exec = await this.#container.exec({
-      Cmd: [...command.argv],
-      Env: Object.entries(command.environment).map(([name, value]) => `${name}=${value}`),
-      WorkingDir: command.cwd ?? WORKSPACE,
-      User: `${SANDBOX_UID}:${SANDBOX_UID}`,
-      AttachStdin: true,
-      AttachStdout: true,
-      AttachStderr: true,
-    });
-    const stream = await exec.start({ hijack: true, stdin: true });
-    const [out, err] = [new PassThrough(), new PassThrough()];
-    out.on("data", (chunk: Uint8Array) => {
-      stdout.add(chunk);
-      command.onStdout?.(chunk);
-    });
-    err.on("data", (chunk: Uint8Array) => stderr.add(chunk));
-    this.#container.modem.demuxStream(stream, out, err);
-    stream.end(command.stdin);
-    await new Promise<void>((resolve) => stream.once("close", resolve).once("end", resolve));
-    const ended = this.#ended();
-    if (ended !== undefined) return ended;
-    const { ExitCode: code, Running: isRunning } = await exec.inspect();
-    if (isRunning || code === null) return { kind: "lost", reason: "the container ended under the command" };
-    const text = Buffer.concat([stdout.end().bytes, stderr.end().bytes]).toString("utf8", 0, 4096);
-    if ((code === 126 || code === 127) && text.includes("OCI runtime exec failed"))
-      return { kind: "refused", reason: text.trim() };
-    const signal = SIGNAL_NAMES.get(code - SIGNAL_BASE);
-    return signal === undefined ? { kind: "exited", code } : { kind: "signalled", signal };
+  get #workdir(): string {
+    return this.#spec.workdir ?? WORKSPACE;
   }
 
-  #ended(): Outcome | undefined {
-    if (this.#ending === undefined) return undefined;
-    return this.#ending === "destroyed"
-      ? { kind: "lost", reason: "the sandbox was destroyed" }
-      : { kind: this.#ending };
+  get #parts(): Started {
+    if (this.#started === undefined) throw new Error(`sandbox ${this.id} was not started`);
+    return this.#started;
   }
 
-  async #kill(ending: Ending): Promise<void> {
-    this.#ending ??= ending;
-    await this.#container.kill().catch(ignoreMissing);
+  async #start(): Promise<void> {
+    const { docker, owner, cgroups, allowedHosts } = this.#host;
+    mkdirSync(this.#directory, { recursive: true, mode: 0o755 });
+    this.#etc = new EtcFiles(path.join(this.#directory, "etc"));
+    const spec = this.#spec;
+    const options = containerOptions({ spec, image: this.#image.name, owner, etc: this.#etc.mounts });
+    const container = await docker.createContainer(options);
+    this.#container = container;
+    await this.#layWorkspace(container);
+    await container.start();
+    const { State, GraphDriver } = await container.inspect();
+    const processes = await ContainerProcesses.of(container, cgroups, State.Pid);
+    const liveRoot = `/proc/${State.Pid}/root`;
+    this.#network = await SandboxNetwork.adopt(
+      openSync(`/proc/${State.Pid}/ns/net`, "r"),
+      spec.network,
+      allowedHosts,
+    );
+    this.#etc.setHosts(this.#network.knownHosts);
+    addAgentAccount(liveRoot);
+    if (spec.patch !== undefined) applyBelow(liveRoot, this.#workdir, spec.patch);
+    this.#started = {
+      container,
+      processes,
+      network: this.#network,
+      liveRoot,
+      hostRoot: mergedDirectory(GraphDriver),
+    };
   }
 
-  async #openNetwork(pid: number): Promise<void> {
-    const { network } = this.#spec;
-    if (network.kind === "none") return;
-    const namespaceFd = openSync(`/proc/${pid}/ns/net`, "r");
-    try {
-      const listener = withinNetworkNamespace(namespaceFd, () =>
-        listenOnLoopback(MODEL_PORT, LISTEN_BACKLOG),
-      );
-      this.#relay = await ModelRelay.adopt(listener, network);
-    } finally {
-      closeSync(namespaceFd);
-    }
+  async #layWorkspace(container: Docker.Container): Promise<void> {
+    const { workspace } = this.#spec;
+    if (workspace.directory === undefined || this.#image.workspace === workspace.digest) return;
+    const tar = await workspaceTar({ ...workspace, directory: workspace.directory }, this.#workdir);
+    await container.putArchive(Buffer.from(tar), { path: "/" });
   }
 
   #measure(): Usage {
-    return this.#cgroup === undefined ? {} : (CgroupHost.detect()?.usage(this.#cgroup) ?? {});
+    return this.#state === "open" ? (this.#started?.processes.usage() ?? {}) : this.#usage;
   }
 
-  async #archive(directory: string) {
-    const stream = await this.#container.getArchive({ path: directory });
-    const chunks: Buffer[] = [];
-    for await (const chunk of stream) chunks.push(chunk as Buffer);
-    return unpackTar(Buffer.concat(chunks), MAX_ARCHIVE_BYTES);
+  #assertIdle(): void {
+    if (this.#state !== "open") throw new Error(`sandbox ${this.id} is ${this.#state}`);
+    if (this.#running.size > 0) throw new Error(`sandbox ${this.id} runs a command`);
   }
 }
 
-function containerOptions(spec: SandboxSpec, owner: string): Docker.ContainerCreateOptions {
-  const { limits } = spec;
-  return {
-    Image: spec.image.location,
-    Cmd: ["sleep", "infinity"],
-    User: `${SANDBOX_UID}:${SANDBOX_UID}`,
-    WorkingDir: WORKSPACE,
-    Env: ["PATH=/usr/bin:/bin"],
-    Labels: { [OWNER_LABEL]: owner, "io.mortise.sandbox": spec.id },
-    HostConfig: {
-      NetworkMode: "none",
-      CapDrop: ["ALL"],
-      SecurityOpt: ["no-new-privileges"],
-      PidsLimit: limits.pids + RESERVED_PIDS,
-      Memory: limits.memoryBytes,
-      MemorySwap: limits.memoryBytes,
-      NanoCpus: Math.round(limits.cpus * 1e9),
-      OomScoreAdj: 500,
-      Binds: spec.mounts.map(({ tree, target }) => `${tree.directory}:${target}:ro`),
-    },
-  };
+/** What is written belongs to whom the workspace belongs. */
+function applyBelow(root: string, workdir: string, patch: Patch): void {
+  const workspace = files.resolveDirectory(root, workdir.slice(1));
+  const { uid, gid } = lstatSync(workspace);
+  applyToDirectory(patch, workspace, { uid, gid });
 }
 
-/** The pristine workspace with the patch applied, as a tar of `workspace/…` owned by the agent. */
-async function workspaceTar(spec: SandboxSpec): Promise<Uint8Array> {
-  const leaves = new Map<string, TarMember>();
-  for (const entry of spec.workspace.entries.values()) {
-    const file = path.join(spec.workspace.directory, entry.path);
-    const body = entry.kind === "symlink" ? { target: readlinkSync(file) } : { content: readFileSync(file) };
-    leaves.set(entry.path, { name: `workspace/${entry.path}`, kind: entry.kind, mode: entry.mode, ...body });
-  }
-  for (const entry of spec.patch?.entries ?? []) if (entry.kind === "deleted") leaves.delete(entry.path);
-  for (const entry of spec.patch?.entries ?? []) {
-    if (entry.kind === "deleted") continue;
-    const mode = entry.kind === "file" ? entry.mode : 0o777;
-    leaves.set(entry.path, { ...entry, name: `workspace/${entry.path}`, mode });
-  }
-  const directories = new Set<string>(["workspace"]);
-  for (const { name } of leaves.values())
-    for (let end = name.indexOf("/"); end > 0; end = name.indexOf("/", end + 1))
-      directories.add(name.slice(0, end));
-  const parents = [...directories].sort().map((name) => ({ name, kind: "directory" as const, mode: 0o755 }));
-  return packTar([...parents, ...leaves.values()], SANDBOX_UID);
-}
-
-/** Path of the memory control group of a process, in its own hierarchy. */
-function memoryGroupOf(pid: number): string | undefined {
-  const lines = readFileSync(`/proc/${pid}/cgroup`, "utf8").split("\n");
-  const line =
-    lines.find((candidate) => candidate.split(":")[1]?.split(",").includes("memory")) ??
-    lines.find((candidate) => candidate.startsWith("0::"));
-  return line?.split(":").slice(2).join(":");
-}
-
-/** What one command added to the container's counters. */
-function difference(before: Usage, after: Usage): Usage {
-  const delta = (key: "cpuMs" | "oomKills" | "pidsRefusals") =>
-    before[key] === undefined || after[key] === undefined ? {} : { [key]: after[key] - before[key] };
-  const peak = after.memoryPeakBytes === undefined ? {} : { memoryPeakBytes: after.memoryPeakBytes };
-  return { ...delta("cpuMs"), ...delta("oomKills"), ...delta("pidsRefusals"), ...peak };
-}
-
-/** A container that is gone or has ended already is what was wanted. */
-function ignoreMissing(error: { statusCode?: number }): void {
-  if (error.statusCode !== 404 && error.statusCode !== 409) throw error;
+/** Where the engine's overlay driver shows a running container's files; other drivers have no such place. */
+function mergedDirectory(driver: { readonly Name: string; readonly Data: unknown }): string | undefined {
+  if (driver?.Name !== "overlay2") return undefined;
+  const merged = (driver.Data as { readonly MergedDir?: string } | null)?.MergedDir;
+  return merged !== undefined && existsSync(merged) ? merged : undefined;
 }

@@ -13,6 +13,7 @@ import { promisify } from "node:util";
 import { MortiseError } from "@mortise/contracts";
 import type { RegistryOptions } from "../../images/registry/registry-source.js";
 import { checkPaths } from "../mount-source.js";
+import type { AllowedHostRules } from "../network/index.js";
 import { claim, release } from "../owner.js";
 import { TreeStore } from "../tree-store.js";
 import {
@@ -49,6 +50,8 @@ export interface RuncOptions {
   readonly runc: string;
   /** How registries are asked; without mirrors and with Docker's own logins when absent. */
   readonly registry?: Partial<RegistryOptions>;
+  /** What allow-lists may name besides public hosts. */
+  readonly allowedHosts?: AllowedHostRules;
 }
 
 /** What there is between `start` and `stop`. */
@@ -129,6 +132,7 @@ export class RuncBackend implements SandboxBackend {
       cgroups,
       images,
       starts,
+      allowedHosts: this.#options.allowedHosts ?? {},
       onDestroyed: (id: string) => this.#sandboxes.delete(id),
     };
     const sandbox = await RuncSandbox.create(spec, host, this.#sourceOf(spec));

@@ -16,7 +16,7 @@ const NO_CAPABILITIES = { bounding: [], effective: [], inheritable: [], permitte
 const IDS: Readonly<Record<SandboxUser, number>> = { agent: SANDBOX_UID, root: 0 };
 
 /** What uid 0 could read or write there by owning the file, without any capability. */
-const MASKED_PATHS = [
+export const MASKED_PATHS = [
   "/proc/acpi",
   "/proc/asound",
   "/proc/driver",
@@ -36,7 +36,7 @@ const MASKED_PATHS = [
   "/proc/timer_stats",
   "/proc/vmallocinfo",
 ];
-const READONLY_PATHS = [
+export const READONLY_PATHS = [
   "/proc/bus",
   "/proc/fs",
   "/proc/irq",

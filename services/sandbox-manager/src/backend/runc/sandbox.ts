@@ -14,7 +14,7 @@ import { MortiseError } from "@mortise/contracts";
 import { type Patch, sha256 } from "../../patch/patch.js";
 import * as files from "../files.js";
 import { sourceDirectory } from "../mount-source.js";
-import { SandboxNetwork } from "../network/sandbox-network.js";
+import { type AllowedHostRules, SandboxNetwork } from "../network/index.js";
 import {
   type Command,
   type DiffLimits,
@@ -47,6 +47,7 @@ export interface SandboxHost {
   readonly cgroupParent: string;
   readonly cgroups: CgroupHost;
   readonly images: RuncImages;
+  readonly allowedHosts: AllowedHostRules;
   readonly starts: Starts;
   readonly onDestroyed: (id: string) => void;
 }
@@ -98,7 +99,7 @@ export class RuncSandbox implements Sandbox {
       sandbox.#limit();
       if (spec.patch !== undefined) sandbox.#root.apply(spec.patch);
       sandbox.#etc = new EtcFiles(path.join(sandbox.#directory, "etc"));
-      sandbox.#network = await SandboxNetwork.create(spec.network);
+      sandbox.#network = await SandboxNetwork.create(spec.network, host.allowedHosts);
       sandbox.#etc.setHosts(sandbox.#network.knownHosts);
       return sandbox;
     } catch (cause) {
@@ -184,7 +185,11 @@ export class RuncSandbox implements Sandbox {
   async stats(): Promise<Usage> {
     const { throttledMs } = this.#host.cgroups.usage(this.#cgroup);
     const added = addedUsage([...this.#ended, ...[...this.#running].map(({ usage }) => usage)]);
-    return { ...added, ...(throttledMs === undefined ? {} : { throttledMs }) };
+    return {
+      ...added,
+      ...(throttledMs === undefined ? {} : { throttledMs }),
+      ...(this.#network === undefined ? {} : { nDenied: this.#network.nDenied }),
+    };
   }
 
   async setNetwork(network: Network): Promise<void> {

@@ -1,0 +1,213 @@
+/**
+ * Owns reading a directory of a container as the engine archives it: as the tree a diff is taken against, and as the
+ * diff itself. One file is in memory at a time, besides what changed. Does not write.
+ */
+import { createHash } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import path from "node:path";
+import type { Readable } from "node:stream";
+import { MortiseError } from "@mortise/contracts";
+import type Docker from "dockerode";
+import { extract } from "tar-stream";
+import { type FoundLeaf, type Patch, PatchBuilder, sha256 } from "../../patch/patch.js";
+import { packTar, type TarMember } from "../../patch/tar.js";
+import { digestOfEntries } from "../tree-store.js";
+import type { DiffLimits, Tree, TreeEntry } from "../types.js";
+
+/** What an undecodable byte of a name has become. */
+const NOT_UTF8 = "\ufffd";
+/** Bits of Go's `FileMode`, in which the engine describes a file. */
+const GO_MODE_DIRECTORY = 2 ** 31;
+const GO_MODE_SYMLINK = 2 ** 27;
+
+/** The leaves a container has below a directory. Rejects with MORTISE_SANDBOX_SETUP where there is none. */
+export async function readContainerTree(container: Docker.Container, directory: string): Promise<Tree> {
+  const why = await whyNoDirectory(container, directory);
+  if (why !== undefined) throw noDirectory(directory, why);
+  const entries = new Map<string, TreeEntry>();
+  for await (const found of leavesOf(container, directory, () => false)) {
+    const isHidden = found.path.includes(NOT_UTF8) || found.path.split("/").includes(".git");
+    if (found.kind === "special" || isHidden) continue;
+    const entry = found.kind === "hardlink" ? entries.get(found.target) : found.entry;
+    if (entry !== undefined) entries.set(found.path, { ...entry, path: found.path });
+  }
+  const sorted = [...entries.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
+  return { digest: digestOfEntries(sorted), entries: new Map(sorted.map((entry) => [entry.path, entry])) };
+}
+
+/** What changed below a directory against a tree. Precondition: nothing runs in the container. */
+export async function diffContainer(
+  container: Docker.Container,
+  directory: string,
+  tree: Tree,
+  limits: DiffLimits,
+): Promise<Patch> {
+  const builder = new PatchBuilder(tree, limits);
+  const seen = new Map<string, FoundFile | FoundLink>();
+  const isWanted = (size: number) => size <= limits.maxFileBytes;
+  // Whoever may write to `/` may also remove or replace the workspace itself, or a directory above it.
+  const isThere = (await whyNoDirectory(container, directory)) === undefined;
+  const leaves = isThere ? leavesOf(container, directory, isWanted) : [];
+  for await (const found of leaves) {
+    if (found.path.includes(NOT_UTF8)) builder.skip(found.path, "name-not-utf8");
+    else if (found.kind === "special") builder.skip(found.path, "special-file");
+    else {
+      const source = found.kind === "hardlink" ? seen.get(found.target) : found;
+      if (source === undefined) continue;
+      const named = { ...source, path: found.path };
+      if (isSame(tree, named)) seen.set(found.path, withoutContent(named));
+      else {
+        const whole = await withContent(container, directory, named, isWanted);
+        builder.present(found.path, leafOf(whole));
+        seen.set(found.path, withoutContent(named));
+      }
+    }
+  }
+  for (const leafPath of tree.entries.keys()) if (!seen.has(leafPath)) builder.missing(leafPath);
+  return builder.build();
+}
+
+/** Regular files and links below a directory of a container that has ended, as a tar. */
+export async function packContainer(container: Docker.Container, directory: string): Promise<Uint8Array> {
+  const members: TarMember[] = [];
+  for await (const found of leavesOf(container, directory, () => true)) {
+    if (found.kind === "symlink")
+      members.push({ name: found.path, kind: "symlink", mode: 0o777, target: found.target });
+    else if (found.kind === "file")
+      members.push({ name: found.path, kind: "file", mode: found.entry.mode, content: found.content! });
+  }
+  return packTar(members);
+}
+
+interface FoundFile {
+  readonly kind: "file";
+  readonly path: string;
+  /** Where the content is, under its first name. */
+  readonly origin: string;
+  readonly entry: TreeEntry;
+  readonly size: number;
+  readonly content?: Uint8Array;
+}
+interface FoundLink {
+  readonly kind: "symlink";
+  readonly path: string;
+  readonly entry: TreeEntry;
+  readonly target: string;
+}
+type Found =
+  | FoundFile
+  | FoundLink
+  | { readonly kind: "hardlink"; readonly path: string; readonly target: string }
+  | { readonly kind: "special"; readonly path: string };
+
+function isSame(tree: Tree, found: FoundFile | FoundLink): boolean {
+  const before = tree.entries.get(found.path);
+  const { kind, mode, sha256: digest } = found.entry;
+  return before?.kind === kind && before.mode === mode && before.sha256 === digest;
+}
+
+function withoutContent(found: FoundFile | FoundLink): FoundFile | FoundLink {
+  if (found.kind === "symlink") return found;
+  const { content: _, ...rest } = found;
+  return rest;
+}
+
+/** A further name of a file whose content was passed over is read for itself. */
+async function withContent(
+  container: Docker.Container,
+  directory: string,
+  found: FoundFile | FoundLink,
+  isWanted: (size: number) => boolean,
+): Promise<FoundFile | FoundLink> {
+  if (found.kind === "symlink" || found.content !== undefined || !isWanted(found.size)) return found;
+  const file = path.join(directory, found.origin);
+  for await (const one of leavesOf(container, file, () => true))
+    if (one.kind === "file" && one.content !== undefined) return { ...found, content: one.content };
+  return found;
+}
+
+function leafOf(found: FoundFile | FoundLink): FoundLeaf {
+  if (found.kind === "symlink") return { kind: "symlink", target: found.target };
+  const { size, content, entry } = found;
+  const read = () => {
+    if (content === undefined) throw new Error(`${found.path} was not read`);
+    return content;
+  };
+  return { kind: "file", isExecutable: entry.mode === 0o755, size, read };
+}
+
+/** A directory's leaves by paths relative to it; of a file, the file under an empty path. */
+async function* leavesOf(
+  container: Docker.Container,
+  directory: string,
+  isWanted: (size: number) => boolean,
+): AsyncGenerator<Found> {
+  const top = path.basename(directory);
+  const relative = (name: string) => (name === top ? "" : name.slice(top.length + 1).replace(/\/$/, ""));
+  const archive = await container.getArchive({ path: directory });
+  const members = extract();
+  (archive as Readable).on("error", (error) => members.destroy(error)).pipe(members);
+  for await (const member of members) {
+    const { name, type, linkname, mode, size } = member.header;
+    const at = relative(name);
+    const content: Uint8Array[] = [];
+    const hash = createHash("sha256");
+    const isKept = isWanted(size ?? 0);
+    for await (const chunk of member as AsyncIterable<Uint8Array>) {
+      hash.update(chunk);
+      if (isKept) content.push(chunk);
+    }
+    if (type === "directory") continue;
+    if (type === "symlink") yield linkOf(at, linkname ?? "");
+    else if (type === "link") yield { kind: "hardlink", path: at, target: relative(linkname ?? "") };
+    else if (type === "file" || type === "contiguous-file") {
+      const entry = {
+        path: at,
+        kind: "file" as const,
+        mode: ((mode ?? 0) & 0o100) === 0 ? 0o644 : 0o755,
+        sha256: hash.digest("hex"),
+      };
+      const kept = isKept ? { content: Buffer.concat(content) } : {};
+      yield { kind: "file", path: at, origin: at, entry, size: size ?? 0, ...kept };
+    } else yield { kind: "special", path: at };
+  }
+}
+
+function linkOf(at: string, target: string): FoundLink {
+  const entry = { path: at, kind: "symlink" as const, mode: 0o777, sha256: sha256(target) };
+  return { kind: "symlink", path: at, entry, target };
+}
+
+/** The engine would follow links on the way. Undefined when every component is a directory. */
+async function whyNoDirectory(container: Docker.Container, directory: string): Promise<string | undefined> {
+  let at = "";
+  for (const part of directory.split("/").slice(1)) {
+    at += `/${part}`;
+    const kind = await kindAt(container, at);
+    if (kind === "link") return `${at} is a symbolic link`;
+    if (kind !== "directory") return "the image has no such directory";
+  }
+  return undefined;
+}
+
+async function kindAt(container: Docker.Container, at: string): Promise<"directory" | "link" | "other"> {
+  try {
+    const reply = await container.infoArchive({ path: at });
+    const header = (reply as IncomingMessage).headers["x-docker-container-path-stat"] as string;
+    const { mode } = JSON.parse(Buffer.from(header, "base64").toString()) as { mode: number };
+    if ((mode & GO_MODE_SYMLINK) !== 0) return "link";
+    // Go's highest mode bit makes the number negative here.
+    return (mode & GO_MODE_DIRECTORY) !== 0 ? "directory" : "other";
+  } catch (error) {
+    if ((error as { statusCode?: number }).statusCode === 404) return "other";
+    throw error;
+  }
+}
+
+function noDirectory(directory: string, why: string): MortiseError {
+  return new MortiseError({
+    code: "MORTISE_SANDBOX_SETUP",
+    message: `workdir ${JSON.stringify(directory)}: ${why}.`,
+    fix: "Give the directory of the image itself, not a link to it.",
+  });
+}
