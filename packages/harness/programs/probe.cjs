@@ -1,8 +1,8 @@
 /**
- * Says what the place it runs in offers to native programs: its C library, and which of the paths and programs
- * named on the command line it has. Reads files and starts nothing.
+ * Says what the place it runs in offers to native programs: its C library, and which of the paths, libraries and
+ * programs named on the command line it has. Reads files and starts nothing.
  *
- * usage  node probe.cjs NAME…     a name with a slash is a path, another one is looked for on PATH
+ * usage  node probe.cjs NAME…     a name with a slash is a path, one with .so a library, others are looked for on PATH
  * output {"musl": boolean, "glibc": "2.36" | null, "missing": [NAME…]}
  */
 "use strict";
@@ -13,8 +13,13 @@ const directories = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 for (const triple of ["x86_64-linux-gnu", "aarch64-linux-gnu"])
   directories.push(`/lib/${triple}`, `/usr/lib/${triple}`);
 
+/** What the loader looks a name up in when it is in none of its standard directories. */
+const cache = fs.existsSync("/etc/ld.so.cache") ? fs.readFileSync("/etc/ld.so.cache", "latin1") : "";
+
 function isThere(name) {
   if (name.includes("/")) return fs.existsSync(name);
+  if (name.includes(".so"))
+    return cache.includes(`/${name}\0`) || directories.some((at) => fs.existsSync(`${at}/${name}`));
   return (process.env.PATH ?? "").split(":").some((directory) => isProgram(path.join(directory, name)));
 }
 

@@ -36,6 +36,7 @@ test.runIf(process.platform === "linux")(
     // Node's own symbols: at least those every supported version was built against.
     expect(needs!.glibc![0]).toBe(2);
     expect(needs!.glibc![1]).toBeGreaterThanOrEqual(17);
+    expect(needs!.libraries).toContain("libc.so.6");
   },
 );
 
@@ -84,8 +85,10 @@ describe.runIf(isLinuxRoot)("in an empty root", () => {
   });
 
   test("the probe says that there is no C library, and what is missing", () => {
-    const { stdout } = inside(TOOLBOX.node, TOOLBOX.probe, "bash", "/opt/rt/probe.cjs", "/lib64/ld");
-    expect(JSON.parse(stdout)).toEqual({ musl: false, glibc: null, missing: ["bash", "/lib64/ld"] });
+    const names = ["bash", "/opt/rt/probe.cjs", "/lib64/ld", "librt.so.1"];
+    const { stdout } = inside(TOOLBOX.node, TOOLBOX.probe, ...names);
+    const missing = ["bash", "/lib64/ld", "librt.so.1"];
+    expect(JSON.parse(stdout)).toEqual({ musl: false, glibc: null, missing });
   });
 
   test.runIf(python)("Python starts with its library and the libraries that one loads", () => {

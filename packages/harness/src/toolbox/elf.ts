@@ -14,6 +14,7 @@ const PT = { load: 1, dynamic: 2, interpreter: 3 } as const;
 const DYNAMIC_ENTRY_BYTES = 16;
 const DT = {
   null: 0n,
+  needed: 1n,
   strings: 5n,
   rpath: 15n,
   debug: 21n,
@@ -34,6 +35,8 @@ export interface ElfNeeds {
   readonly loader: string | undefined;
   /** Newest glibc whose symbols it names; undefined when it names none. */
   readonly glibc: Version | undefined;
+  /** Shared libraries it asks for by name, the loader's own among them. */
+  readonly libraries: readonly string[];
 }
 
 interface Segment {
@@ -53,7 +56,9 @@ interface DynamicEntry {
 /** Undefined when the file is no ELF program of the supported kind, for example a script. */
 export function elfNeeds(file: string): ElfNeeds | undefined {
   return withFile(file, "r", (elf) =>
-    elf === undefined ? undefined : { loader: elf.loader(), glibc: elf.newestGlibc() },
+    elf === undefined
+      ? undefined
+      : { loader: elf.loader(), glibc: elf.newestGlibc(), libraries: elf.libraries() },
   );
 }
 
@@ -123,6 +128,16 @@ class ElfFile {
   loader(): string | undefined {
     const segment = this.#segment(PT.interpreter);
     return segment && text(read(this.#fd, segment.offset, segment.fileBytes), 0);
+  }
+
+  libraries(): string[] {
+    const dynamic = this.#dynamic();
+    const strings = dynamic.find(({ tag }) => tag === DT.strings)?.value;
+    if (strings === undefined) return [];
+    const from = this.#at(strings);
+    return dynamic
+      .filter(({ tag }) => tag === DT.needed)
+      .map(({ value }) => text(read(this.#fd, from + Number(value), MAX_STRING_BYTES), 0));
   }
 
   newestGlibc(): Version | undefined {

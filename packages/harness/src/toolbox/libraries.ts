@@ -1,5 +1,7 @@
 /** Owns finding the shared libraries programs load on this host, by asking the loader. Copies nothing. */
 import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { MortiseError } from "@mortise/contracts";
 
 export interface LoadedLibraries {
@@ -8,6 +10,13 @@ export interface LoadedLibraries {
   /** File name as programs ask for it, and where the host has it. */
   readonly libraries: ReadonlyMap<string, string>;
 }
+
+const C_LIBRARY = "libc.so.6";
+/** Parts of glibc that programs and modules built elsewhere ask for by these names. */
+const PARTS_OF_GLIBC =
+  "libanl.so.1 libdl.so.2 libm.so.6 libmvec.so.1 libnss_dns.so.2 libnss_files.so.2 libpthread.so.0 libresolv.so.2 librt.so.1 libutil.so.1".split(
+    " ",
+  );
 
 /** `name => /path (0x…)`, or `/path (0x…)` for the loader; scripts and static programs give no such line. */
 const LINE = /^\s*(?:(\S+)\s+=>\s+)?(\/\S+)\s+\(0x/gm;
@@ -34,6 +43,15 @@ export function loadedLibraries(programs: readonly string[]): LoadedLibraries {
       code: "MORTISE_HARNESS_RUNTIME",
       message: `\`ldd\` names no loader for ${programs[0]}`,
     });
-  const libraries = found.flatMap(({ name, path }) => (name === undefined ? [] : [[name, path] as const]));
-  return { loader, libraries: new Map(libraries) };
+  const libraries = new Map(
+    found.flatMap(({ name, path }) => (name === undefined ? [] : [[name, path] as const])),
+  );
+  return { loader, libraries: new Map([...partsBeside(libraries.get(C_LIBRARY)), ...libraries]) };
+}
+
+/** The rest of a C library, where there is any: what is loaded later may ask for it. */
+function partsBeside(library: string | undefined): [string, string][] {
+  if (library === undefined) return [];
+  const parts = PARTS_OF_GLIBC.map((name): [string, string] => [name, join(dirname(library), name)]);
+  return parts.filter(([, path]) => existsSync(path));
 }

@@ -38,7 +38,7 @@ export const TOOLBOX_TARGET = "/opt/rt";
 const LOADER = "ld";
 const LIBRARIES = "lib";
 /** Changes when the same files are laid out in another way. */
-const LAYOUT = "1";
+const LAYOUT = "2";
 const PROBE = fileURLToPath(new URL("../../programs/probe.cjs", import.meta.url));
 
 /** Places inside, as the sandbox sees them. */

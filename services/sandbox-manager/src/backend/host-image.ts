@@ -34,8 +34,13 @@ const OPTIONAL_PROGRAMS =
   );
 const PROGRAM_DIRECTORIES = ["/usr/bin", "/bin"];
 /** Changes when the same programs are laid out in another way, so that an image built before is not taken. */
-const LAYOUT = "3\n";
+const LAYOUT = "4\n";
 const DIRECTORIES = ["proc", "dev", "etc", "opt/harness", "tests", "usr/bin", "root"];
+
+/** Parts of glibc that programs mounted into a sandbox ask for, beside those this host's programs load. */
+const PARTS_OF_GLIBC = "libdl.so.2 libm.so.6 libpthread.so.0 libresolv.so.2 librt.so.1 libutil.so.1".split(
+  " ",
+);
 
 interface SourceFile {
   /** Absolute path in the image. */
@@ -98,7 +103,14 @@ function dynamicLibraries(programs: readonly string[]): string[] {
     });
   // `name => /path (0x…)`, or `/path (0x…)` for the linker itself; scripts and static programs give no such line.
   const paths = [...stdout.matchAll(/(?:=>\s*|^\s*)(\/\S+)\s+\(0x/gm)].map((match) => match[1]!);
-  return [...new Set(paths)].sort();
+  return [...new Set(paths.flatMap((found) => [found, ...partsBeside(found)]))].sort();
+}
+
+function partsBeside(library: string): string[] {
+  if (path.basename(library) !== "libc.so.6") return [];
+  return PARTS_OF_GLIBC.map((name) => path.join(path.dirname(library), name)).filter((file) =>
+    existsSync(file),
+  );
 }
 
 function build(files: readonly SourceFile[], root: string, finished: string): void {

@@ -31,8 +31,7 @@ export interface Place {
 
 /** @throws MortiseError MORTISE_HARNESS_UNFIT, MORTISE_SANDBOX_SETUP when the probe itself does not run */
 export async function requireFit(sandbox: Pick<Sandbox, "exec">, wants: Wants): Promise<void> {
-  const loaders = [...wants.binaries.values()].flatMap(({ loader }) => loader ?? []);
-  const asked = [...new Set([...loaders, ...wants.programs])];
+  const asked = [...new Set([...[...wants.binaries.values()].flatMap(filesOf), ...wants.programs])];
   if (asked.length === 0) return;
   const problem = unfitness(wants, await probe(sandbox, asked, wants.path));
   if (problem === undefined) return;
@@ -43,15 +42,22 @@ export async function requireFit(sandbox: Pick<Sandbox, "exec">, wants: Wants): 
   });
 }
 
+/** What must be there for it to start. */
+function filesOf({ loader, libraries }: ElfNeeds): string[] {
+  return loader === undefined ? [] : [loader, ...libraries];
+}
+
 /** The first reason why it cannot run; undefined when it can. */
 export function unfitness(wants: Wants, place: Place): string | undefined {
-  for (const [name, { loader, glibc }] of wants.binaries) {
+  for (const [name, { loader, glibc, libraries }] of wants.binaries) {
     if (loader === undefined) continue;
     if (place.missing.includes(loader))
       return `${name} is started by ${loader}, which the image does not have; it has ${libraryOf(place)}`;
     const present = versionOf(place.glibc);
     if (glibc !== undefined && present !== undefined && compareVersions(present, glibc) < 0)
       return `${name} needs glibc ${glibc.join(".")}; the image has ${place.glibc}`;
+    const lacking = libraries.filter((library) => place.missing.includes(library));
+    if (lacking.length > 0) return `${name} loads ${lacking.join(", ")}, which the image does not have`;
   }
   const lacking = wants.programs.filter((program) => place.missing.includes(program));
   return lacking.length === 0
