@@ -24,6 +24,7 @@ import { followFacts } from "./edge/facts.js";
 import { Journal } from "./edge/journal.js";
 import { Peers } from "./edge/peers.js";
 import { Performer } from "./edge/performer.js";
+import { Prewarming } from "./edge/prewarming.js";
 import { Sandboxes } from "./edge/sandboxes.js";
 import { SchedulerMetrics } from "./edge/scheduler-metrics.js";
 import { Sessions } from "./edge/sessions.js";
@@ -34,6 +35,7 @@ import type { RunMessage } from "./run/messages.js";
 import { type RunPlan, runPlan } from "./run/plan.js";
 import { runReducer } from "./run/reducer.js";
 import type { RunState } from "./run/state.js";
+import { upcomingTasks } from "./run/upcoming.js";
 import { keepRunRecord, tasksDigest } from "./run-record.js";
 import { runStatus } from "./status.js";
 
@@ -63,11 +65,20 @@ async function start(ctx: ServiceContext): Promise<Running> {
   const followings = await followFacts(ctx.bus, config.run.id, (message) => actor.send(message));
   actor.send({ kind: "reconciled" });
   watchReceipts(actor, ctx, stop.signal);
+  const prewarming = new Prewarming({
+    run: config.run.id,
+    harness: config.rollout.harness,
+    peers,
+    clock: ctx.clock,
+    log: ctx.log,
+    upcoming: () => upcomingTasks(actor.state, plan, config.rollout.prewarm),
+  });
   return {
     bindings: [statusService(actor, plan)],
     presence: { run: config.run.id },
     isReady: () => actor.state.isLive,
     drain: async () => {
+      prewarming.stop();
       await drain(actor, ctx);
       stop.abort();
       await close(followings, peers, wheel);

@@ -126,6 +126,8 @@ export class FakeProxy {
 /** Takes launches, reports prepared, ends the agent soon after it is started. */
 export class FakeManager {
   readonly launches: string[] = [];
+  /** What it was told comes next, every time. */
+  readonly prewarmed: string[][] = [];
   running = 0;
   maxRunning = 0;
   /** Trials whose setup fails. */
@@ -160,6 +162,13 @@ export class FakeManager {
       },
       runOnce: async () => ({}),
       getSandboxStatus: async () => ({}),
+      prewarm: async ({ tasks }) => {
+        this.prewarmed.push(tasks.map(({ id }) => id));
+        return { accepted: tasks.length };
+      },
+      listKept: async () => ({}),
+      execKept: async () => ({}),
+      releaseKept: async () => ({}),
     });
     const { bus, bearer } = this.#o;
     this.#server = await RpcServer.start({ host: "127.0.0.1", port: 0, bearer, bindings: [binding] });

@@ -49,6 +49,10 @@ describe("a scheduler process on a real bus with fake peers", { timeout: 120_000
     expect(trainer.maxStaleness).toBeLessThanOrEqual(1);
     expect(manager.maxRunning).toBeLessThanOrEqual(4);
 
+    // What it heard came true: nothing but tasks of the index, and every launch was of one of them.
+    expect(manager.prewarmed.length).toBeGreaterThan(0);
+    expect(manager.prewarmed[0]!.length).toBeLessThanOrEqual(8);
+
     const transitions = await fixture.transitions();
     const states = transitions.filter(({ trial }) => trial === "g0-0").map(({ state }) => state);
     expect(states).toEqual([
@@ -158,7 +162,7 @@ describe("a scheduler process on a real bus with fake peers", { timeout: 120_000
   });
 
   it("takes a trial whose sandbox falls silent for lost, and repeats it", async () => {
-    const rollout = "agentTimeoutMs = 1";
+    const rollout = "agentTimeoutMs = 1\ncleanupTimeoutMs = 1";
     const { manager } = await start({ steps: 1, groupsPerStep: 1, attempts: 0, rollout });
     manager.isSilent = (trial) => trial === "g0-2";
     fixture.startScheduler();

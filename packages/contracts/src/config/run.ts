@@ -113,7 +113,7 @@ export const RunConfig = z.strictObject({
         .default(120_000)
         .describe("How long a launch may wait at a sandbox-manager for its turn to start."),
       rateLimitTimeoutMs: ms
-        .default(600_000)
+        .default(120_000)
         .describe("How long a setup may wait because a registry said to come again later."),
       cleanupTimeoutMs: ms
         .default(60_000)

@@ -40,6 +40,11 @@ export class Peers {
     return this.#addresses(peer).length > 0;
   }
 
+  /** The addresses of all instances. */
+  all(peer: Peer): readonly string[] {
+    return this.#addresses(peer);
+  }
+
   isLive(peer: Peer, address: string): boolean {
     return this.#addresses(peer).includes(address);
   }

@@ -30,9 +30,11 @@ import {
 } from "@mortise/kernel";
 import type { Effect } from "../run/effects.js";
 import type { RunMessage } from "../run/messages.js";
+import { stageLimits } from "../run/stage-limits.js";
 import type { Trial } from "../trial/trial.js";
 import type { Deadlines } from "./deadlines.js";
 import type { Journal } from "./journal.js";
+import { launchMessage } from "./launch-message.js";
 import type { Sandboxes } from "./sandboxes.js";
 import type { SchedulerMetrics } from "./scheduler-metrics.js";
 import type { Sessions } from "./sessions.js";
@@ -110,25 +112,13 @@ export class Performer {
   }
 
   async #launch({ trial, grant }: Extract<Effect, { kind: "launch" }>): Promise<void> {
-    const { rollout, run } = this.#o.config;
-    await this.#o.journal.settled(trial.id); // E1
+    const { config, journal } = this.#o;
+    await journal.settled(trial.id); // E1
     await this.#publish(trial, {
-      subject: subject.launch(run.id, trial.id),
+      subject: subject.launch(config.run.id, trial.id),
       schema: LaunchWorkSchema,
-      dedupeId: `${run.id}/${trial.id}/launch`,
-      message: {
-        run: run.id,
-        trial: trial.id,
-        group: trial.group,
-        task: trial.task,
-        harness: rollout.harness,
-        modelAddress: grant.modelAddress,
-        sessionToken: grant.token,
-        model: grant.model,
-        agentTimeoutMs: rollout.agentTimeoutMs,
-        setupTimeoutMs: rollout.setupTimeoutMs,
-        warmTimeoutMs: rollout.warmTimeoutMs,
-      },
+      dedupeId: `${config.run.id}/${trial.id}/launch`,
+      message: launchMessage(config, trial, grant),
     });
   }
 
@@ -144,7 +134,7 @@ export class Performer {
         trial: trial.id,
         task: trial.task,
         ...(trial.patch === undefined ? {} : { patch: trial.patch }),
-        timeoutMs: rollout.verifyTimeoutMs,
+        timeoutMs: stageLimits(rollout).verifyMs,
         evaluation: trial.isEvaluation,
       },
     });

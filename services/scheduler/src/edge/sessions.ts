@@ -5,6 +5,7 @@
 import { ProxyService, type RunConfig } from "@mortise/contracts";
 import { backoff, type Clock, fromUnknown, type Log, sleep } from "@mortise/kernel";
 import type { RunMessage } from "../run/messages.js";
+import { stageLimits } from "../run/stage-limits.js";
 import type { Trial } from "../trial/trial.js";
 import type { Peers } from "./peers.js";
 
@@ -46,7 +47,7 @@ export class Sessions {
             promptTokens: BigInt(rollout.maxPromptTokens),
             responseTokens: BigInt(rollout.maxResponseTokens),
             // Counted from the agent's first call: preparing the sandbox and waiting for a slot are not its time.
-            wallClockMs: rollout.agentTimeoutMs,
+            wallClockMs: stageLimits(rollout).agentMs,
             turnsWithoutCall: rollout.maxTurnsWithoutCall,
           },
         },

@@ -5,6 +5,7 @@
 import type { RunConfig } from "@mortise/contracts";
 import { evaluationPlan, type IndexedTask, type PlannedAttempt, TaskOrder } from "../task-order.js";
 import type { TrialStage } from "../trial/trial.js";
+import { stageLimits } from "./stage-limits.js";
 
 /** Deadline of each stage a trial may be stuck in, milliseconds. */
 export type StageDeadlines = Readonly<Record<Exclude<TrialStage, "queued" | "opening">, number>>;
@@ -30,9 +31,9 @@ export interface RunPlan {
   readonly deadlines: StageDeadlines;
 }
 
-/** Launches may wait behind others, and a lost manager's work returns only after its acknowledgement wait. */
-const QUEUE_GRACE_MS = 120_000;
-/** Quiesce, diff and the report, after the manager's own timeout has fired. */
+/** A lost verifier's work returns only after its acknowledgement wait. */
+const VERIFY_GRACE_MS = 120_000;
+/** The report, after the manager's own timeout has fired. */
 const REPORT_GRACE_MS = 15_000;
 const SEAL_DEADLINE_MS = 120_000;
 
@@ -41,6 +42,7 @@ export function runPlan(
   tasks: { train: readonly IndexedTask[]; evaluate: readonly IndexedTask[] },
 ): RunPlan {
   const { rollout, trainer, evaluation } = config;
+  const limits = stageLimits(rollout);
   const attempts = evaluationPlan(tasks.evaluate, evaluation.attempts);
   return {
     run: config.run.id,
@@ -59,11 +61,12 @@ export function runPlan(
     evaluateBefore: evaluation.before && attempts.length > 0,
     evaluateAfter: evaluation.after && attempts.length > 0,
     deadlines: {
-      launched: rollout.setupTimeoutMs + QUEUE_GRACE_MS,
+      // A lost manager's work returns only after its acknowledgement wait, which is shorter than any of these.
+      launched: limits.queueMs + limits.rateLimitMs + limits.setupMs + REPORT_GRACE_MS,
       warm: rollout.warmTimeoutMs + REPORT_GRACE_MS,
-      running: rollout.agentTimeoutMs + REPORT_GRACE_MS,
+      running: limits.agentMs + limits.cleanupMs + REPORT_GRACE_MS,
       sealing: SEAL_DEADLINE_MS,
-      verifying: rollout.verifyTimeoutMs + QUEUE_GRACE_MS,
+      verifying: limits.verifyMs + VERIFY_GRACE_MS,
     },
   };
 }
