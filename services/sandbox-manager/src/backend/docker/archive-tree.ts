@@ -20,10 +20,21 @@ const NOT_UTF8 = "\ufffd";
 const GO_MODE_DIRECTORY = 2 ** 31;
 const GO_MODE_SYMLINK = 2 ** 27;
 
+/** MORTISE_SANDBOX_SETUP: the image has none where a workspace is to be. */
+export class NoSuchDirectory extends MortiseError {
+  constructor(directory: string, why: string) {
+    super({
+      code: "MORTISE_SANDBOX_SETUP",
+      message: `workdir ${JSON.stringify(directory)}: ${why}.`,
+      fix: "Give the directory of the image itself, not a link to it.",
+    });
+  }
+}
+
 /** The leaves a container has below a directory. Rejects with MORTISE_SANDBOX_SETUP where there is none. */
 export async function readContainerTree(container: Docker.Container, directory: string): Promise<Tree> {
   const why = await whyNoDirectory(container, directory);
-  if (why !== undefined) throw noDirectory(directory, why);
+  if (why !== undefined) throw new NoSuchDirectory(directory, why);
   const entries = new Map<string, TreeEntry>();
   for await (const found of leavesOf(container, directory, () => false)) {
     const isHidden = found.path.includes(NOT_UTF8) || found.path.split("/").includes(".git");
@@ -35,11 +46,18 @@ export async function readContainerTree(container: Docker.Container, directory: 
   return { digest: digestOfEntries(sorted), entries: new Map(sorted.map((entry) => [entry.path, entry])) };
 }
 
-/** What changed below a directory against a tree. Precondition: nothing runs in the container. */
+/** What a workspace was before anything ran. */
+export interface WorkspaceBase {
+  readonly directory: string;
+  readonly tree: Tree;
+  /** What the image had there before the tree was laid over it: no part of the change unless it was changed. */
+  readonly below: Tree | undefined;
+}
+
+/** What changed in a workspace. Precondition: nothing runs in the container. */
 export async function diffContainer(
   container: Docker.Container,
-  directory: string,
-  tree: Tree,
+  { directory, tree, below }: WorkspaceBase,
   limits: DiffLimits,
 ): Promise<Patch> {
   const builder = new PatchBuilder(tree, limits);
@@ -55,7 +73,8 @@ export async function diffContainer(
       const source = found.kind === "hardlink" ? seen.get(found.target) : found;
       if (source === undefined) continue;
       const named = { ...source, path: found.path };
-      if (isSame(tree, named)) seen.set(found.path, withoutContent(named));
+      if (isSame(tree.entries.get(found.path) ?? below?.entries.get(found.path), named))
+        seen.set(found.path, withoutContent(named));
       else {
         const whole = await withContent(container, directory, named, isWanted);
         builder.present(found.path, leafOf(whole));
@@ -100,8 +119,7 @@ type Found =
   | { readonly kind: "hardlink"; readonly path: string; readonly target: string }
   | { readonly kind: "special"; readonly path: string };
 
-function isSame(tree: Tree, found: FoundFile | FoundLink): boolean {
-  const before = tree.entries.get(found.path);
+function isSame(before: TreeEntry | undefined, found: FoundFile | FoundLink): boolean {
   const { kind, mode, sha256: digest } = found.entry;
   return before?.kind === kind && before.mode === mode && before.sha256 === digest;
 }
@@ -202,12 +220,4 @@ async function kindAt(container: Docker.Container, at: string): Promise<"directo
     if ((error as { statusCode?: number }).statusCode === 404) return "other";
     throw error;
   }
-}
-
-function noDirectory(directory: string, why: string): MortiseError {
-  return new MortiseError({
-    code: "MORTISE_SANDBOX_SETUP",
-    message: `workdir ${JSON.stringify(directory)}: ${why}.`,
-    fix: "Give the directory of the image itself, not a link to it.",
-  });
 }

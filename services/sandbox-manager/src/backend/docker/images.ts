@@ -13,7 +13,7 @@ import { formatReference, parseReference } from "../../images/reference.js";
 import { credentialFor, defaultDockerConfig } from "../../images/registry/credentials.js";
 import { prepareHostImage } from "../host-image.js";
 import type { Image, ImageSpec, Tree } from "../types.js";
-import { readContainerTree } from "./archive-tree.js";
+import { NoSuchDirectory, readContainerTree } from "./archive-tree.js";
 import { followed, OWNER_LABEL } from "./engine.js";
 import { savedArchive } from "./saved-archive.js";
 import type { SnapshotImage } from "./snapshot-image.js";
@@ -36,6 +36,8 @@ export interface EngineImage {
   /** Of the tree laid into it, when it is a snapshot. */
   readonly workspace?: string;
   readonly snapshot?: SnapshotImage;
+  /** What that tree was laid over. */
+  readonly below?: Tree;
 }
 
 export class DockerImages {
@@ -95,6 +97,16 @@ export class DockerImages {
       reading.catch(() => this.#trees.delete(key));
     }
     return reading;
+  }
+
+  /** As `readTree`, undefined where the image has no such directory. */
+  async readTreeIfThere(image: Image, directory: string): Promise<Tree | undefined> {
+    try {
+      return await this.readTree(image, directory);
+    } catch (error) {
+      if (error instanceof NoSuchDirectory) return undefined;
+      throw error;
+    }
   }
 
   async #readTree(name: string, directory: string): Promise<Tree> {

@@ -23,6 +23,7 @@ import {
   type Sandbox,
   type SandboxSpec,
   type Snapshot,
+  type Tree,
   type Usage,
   WORKSPACE,
 } from "../types.js";
@@ -71,6 +72,8 @@ export class DockerSandbox implements Sandbox {
   #etc: EtcFiles | undefined;
   #network: SandboxNetwork | undefined;
   #started: Started | undefined;
+  /** What the image has where the workspace was laid over it. */
+  #below: Tree | undefined;
   #usage: Usage = {};
   #state: "open" | "quiesced" | "snapshot" | "destroyed" = "open";
 
@@ -155,7 +158,12 @@ export class DockerSandbox implements Sandbox {
 
   async diff(limits: DiffLimits): Promise<Patch> {
     if (this.#state !== "quiesced") throw new Error("diff needs a quiesced sandbox (B2)");
-    return diffContainer(this.#parts.container, this.#workdir, this.#spec.workspace, limits);
+    const { workspace: tree } = this.#spec;
+    return diffContainer(
+      this.#parts.container,
+      { directory: this.#workdir, tree, below: this.#below },
+      limits,
+    );
   }
 
   get isModelUnreachable(): boolean {
@@ -197,7 +205,12 @@ export class DockerSandbox implements Sandbox {
     );
     const digest = made!.Id.replace("sha256:", "");
     const snapshot = new SnapshotImage(docker, name);
-    images.add(digest, { name, workspace: this.#spec.workspace.digest, snapshot });
+    images.add(digest, {
+      name,
+      workspace: this.#spec.workspace.digest,
+      snapshot,
+      ...(this.#below === undefined ? {} : { below: this.#below }),
+    });
     return {
       digest,
       kind: "snapshot",
@@ -263,8 +276,10 @@ export class DockerSandbox implements Sandbox {
   }
 
   async #layWorkspace(container: Docker.Container): Promise<void> {
-    const { workspace } = this.#spec;
+    const { workspace, image } = this.#spec;
+    this.#below = this.#image.below;
     if (workspace.directory === undefined || this.#image.workspace === workspace.digest) return;
+    this.#below = await this.#host.images.readTreeIfThere(image, this.#workdir);
     const tar = await workspaceTar({ ...workspace, directory: workspace.directory }, this.#workdir);
     await container.putArchive(Buffer.from(tar), { path: "/" });
   }
