@@ -34,17 +34,22 @@ export function foldAdoption(turns: readonly Turn[]): Adoption {
   return { adopted, echoed, children };
 }
 
+/** The turn whose reply a later one repeats, whole or in part: it must have reached the harness. */
+export function provenBy({ parent, follows, flags }: Turn): string | undefined {
+  if (parent !== "") return parent;
+  return follows !== "" && !flags.includes("adopted-partial") ? follows : undefined;
+}
+
 /** Delivery of each turn: what the proxy observed, overruled by an echo, undecided where nothing is known. */
 export function foldDelivery(
   turns: readonly Turn[],
   observed: ReadonlyMap<string, Delivery>,
 ): Map<string, Delivery> {
-  const { adopted, echoed } = foldAdoption(turns);
-  const isProven = (turn: string) => adopted.has(turn) || echoed.has(turn);
+  const proven = new Set(turns.map(provenBy));
   return new Map(
-    turns.map((turn) => [
-      turn.turn,
-      isProven(turn.turn) ? Delivery.DELIVERED : (observed.get(turn.turn) ?? Delivery.UNDECIDED),
+    turns.map(({ turn }) => [
+      turn,
+      proven.has(turn) ? Delivery.DELIVERED : (observed.get(turn) ?? Delivery.UNDECIDED),
     ]),
   );
 }

@@ -54,14 +54,23 @@ export function digestRequest(
   caller = "",
 ): RequestDigests {
   const messages = conversation.messages.map(digestMessage);
-  const tools = digestTools(conversation.tools);
+  return joinDigests(messages, new History(messages), digestTools(conversation.tools), { choice, caller });
+}
+
+/** The digests of a request from those of its parts. */
+export function joinDigests(
+  messages: readonly DigestedMessage[],
+  history: History,
+  tools: Uint8Array,
+  { choice, caller }: { readonly choice: unknown; readonly caller: string },
+): RequestDigests {
   const digests = messages.map((message) => message.digest);
   const spoken = digests.filter((_, at) => messages[at]!.role !== "system");
   return {
     messages,
     tools,
     body: sha256(Buffer.concat([...digests, tools, Buffer.from(canonicalJson([choice, caller]))])),
-    history: new History(messages),
+    history,
     spoken: sha256(Buffer.concat(spoken)),
   };
 }
@@ -73,11 +82,14 @@ export class History {
   private readonly links = new Map<number, Uint8Array>();
   private readonly places: number[] = [];
 
-  constructor(messages: readonly DigestedMessage[]) {
-    this.identities = messages.map(identity);
+  /** @param known of a request that begins with the same `shared` messages: what it knows is not computed again */
+  constructor(messages: readonly DigestedMessage[], known?: { history: History; shared: number }) {
+    const shared = known?.shared ?? 0;
+    const before = known?.history.identities.slice(0, shared) ?? [];
+    this.identities = [...before, ...messages.slice(shared).map(identity)];
     for (const [at, { role }] of messages.entries()) {
       if (role !== "assistant") continue;
-      this.links.set(at, this.before(at));
+      this.links.set(at, (at < shared ? known?.history.links.get(at) : undefined) ?? this.before(at));
       this.places.push(at);
     }
   }
@@ -154,6 +166,7 @@ export function canonicalJson(value: unknown): string {
 }
 
 export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
+  if (a === b) return true;
   if (a.length !== b.length) return false;
   for (let at = 0; at < a.length; at++) if (a[at] !== b[at]) return false;
   return true;
@@ -164,7 +177,7 @@ export function keyOf(digest: Uint8Array): string {
   return Buffer.from(digest.buffer, digest.byteOffset, digest.byteLength).toString("base64");
 }
 
-function digestMessage(message: Message): DigestedMessage {
+export function digestMessage(message: Message): DigestedMessage {
   const { role, text } = message;
   if (role === "assistant") {
     const calls = message.toolCalls.map((call) => [call.id, call.name, call.arguments]);

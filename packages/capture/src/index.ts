@@ -9,6 +9,7 @@ export * from "./assembly.js";
 export * from "./call.js";
 export * from "./call-log.js";
 export * from "./conversation.js";
+export * from "./digest-memory.js";
 export * from "./digests.js";
 export * from "./ledger.js";
 export * from "./packed.js";

@@ -100,6 +100,18 @@ export class TurnTree {
     return pathIds(node, lengthOf(node));
   }
 
+  /** The first `length` ids of a turn's context and reply, with `room` more behind them. */
+  keptIds(turn: string, length: number, room: number): Int32Array {
+    return pathIds(this.nodeOf(turn), length, room);
+  }
+
+  /** One id of a turn's context and reply; undefined beyond them. */
+  idAt(turn: string, at: number): number | undefined {
+    let node = this.nodeOf(turn);
+    while (node.parent && at < node.turn.prefixLength) node = node.parent;
+    return node.added[at - node.turn.prefixLength];
+  }
+
   /** Turns whose request had the same normalised body, of the same caller, oldest first (C6). */
   sameBody(request: RequestDigests): readonly Turn[] {
     return this.byBody.get(keyOf(request.body)) ?? [];
@@ -213,9 +225,9 @@ function lengthOf({ turn, added }: Node): number {
   return turn.prefixLength + added.length;
 }
 
-/** The first `length` ids of a node's context and reply. */
-function pathIds(node: Node, length: number): Int32Array {
-  const ids = new Int32Array(length);
+/** The first `length` ids of a node's context and reply, and `room` for others. */
+function pathIds(node: Node, length: number, room = 0): Int32Array {
+  const ids = new Int32Array(length + room);
   let end = length;
   for (let at: Node | undefined = node; at && end > 0; at = at.parent) {
     const start = at.turn.prefixLength;

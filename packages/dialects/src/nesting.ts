@@ -13,8 +13,14 @@ export function requireShallow(value: unknown, field: string): void {
     throw bad(field, `is nested deeper than ${NESTING_LIMIT_LEVELS} levels`);
 }
 
+/** Plain loops: it visits every value of every body. */
 function isWithin(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return true;
   if (levels === 0) return false;
-  return Object.values(value).every((inner) => isWithin(inner, levels - 1));
+  if (Array.isArray(value)) {
+    for (const inner of value) if (!isWithin(inner, levels - 1)) return false;
+    return true;
+  }
+  for (const key in value) if (!isWithin((value as Record<string, unknown>)[key], levels - 1)) return false;
+  return true;
 }

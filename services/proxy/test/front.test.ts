@@ -209,7 +209,7 @@ describe.each(PROTOCOLS)("$name", ({ path, headers, body, textOf, errorOf, unaut
     ];
     const ids = answers.map((answer) => answer.headers["request-id"]);
     expect(new Set(ids).size).toBe(4);
-    for (const id of ids) expect(id).toMatch(/^req_[0-9a-f]{24}$/);
+    for (const id of ids) expect(id).toMatch(/^req_[0-9a-f]{32}$/);
   });
 
   test("[20] an unknown route is a 404 in the protocol's own JSON", async () => {

@@ -85,9 +85,16 @@ function parse(text: string): unknown {
   }
 }
 
+/** Plain loops: it visits every value of every body. */
 function isDeeperThan(levels: number, value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
-  return levels === 0 || Object.values(value).some((inner) => isDeeperThan(levels - 1, inner));
+  if (levels === 0) return true;
+  if (Array.isArray(value)) {
+    for (const inner of value) if (isDeeperThan(levels - 1, inner)) return true;
+    return false;
+  }
+  for (const key in value) if (isDeeperThan(levels - 1, (value as Record<string, unknown>)[key])) return true;
+  return false;
 }
 
 function bad(message: string, field?: string): MortiseError {

@@ -6,7 +6,7 @@
  *     nothing but whether to try again.
  * H2  Every answer has a request id; the log has it beside what went wrong.
  */
-import { randomBytes } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { MortiseError } from "@mortise/contracts";
@@ -87,7 +87,7 @@ export class ModelFront {
 
   private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const headers = singleHeaders(request);
-    const requestId = `req_${randomBytes(12).toString("hex")}`;
+    const requestId = `req_${randomUUID().replaceAll("-", "")}`;
     response.setHeader("request-id", requestId); // H2
     response.setHeader("x-request-id", requestId);
     const found = target({ method: request.method ?? "", url: request.url ?? "", headers });

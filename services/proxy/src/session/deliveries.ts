@@ -2,25 +2,32 @@
  * Owns what this process saw of each captured reply's way to its harness: being read, delivered, or given up.
  * A reply is held only while somebody reads it; afterwards one word is kept. Does not judge (packages/capture).
  */
-import { foldDelivery } from "@mortise/capture";
+import { provenBy } from "@mortise/capture";
 import { Delivery, type Turn } from "@mortise/contracts";
 import type { Reply } from "./reply.js";
 
 export class Deliveries {
   private readonly open = new Map<string, Reply>();
   private readonly known = new Map<string, Delivery>();
+  private readonly proven = new Set<string>();
+
+  /** What a turn of the journal says about an earlier one: an echo proves that its reply arrived. */
+  captured(turn: Turn): void {
+    const proven = provenBy(turn);
+    if (proven !== undefined) this.proven.add(proven);
+  }
 
   /** Follows a captured reply until its connections have ended. */
   watch(reply: Reply): void {
     this.open.set(reply.turn, reply);
   }
 
-  /** Delivery of each turn: an echo proves it; of what nothing is known it is undecided. */
-  of(turns: readonly Turn[]): Map<string, Delivery> {
+  /** How far a turn's reply came; undecided where nothing is known, as of what is being read. */
+  of(turn: string): Delivery {
+    if (this.proven.has(turn)) return Delivery.DELIVERED;
     this.settle();
-    const observed = new Map(this.known);
-    for (const turn of this.open.keys()) observed.set(turn, Delivery.UNDECIDED);
-    return foldDelivery(turns, observed);
+    if (this.open.has(turn)) return Delivery.UNDECIDED;
+    return this.known.get(turn) ?? Delivery.UNDECIDED;
   }
 
   /** Whether somebody is reading the turn's reply now. */

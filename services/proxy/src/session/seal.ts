@@ -15,7 +15,7 @@ export interface SealFacts {
   readonly turns: readonly Turn[];
   /** Stream sequence of each turn. */
   readonly sequences: ReadonlyMap<string, number>;
-  readonly delivery: ReadonlyMap<string, Delivery>;
+  readonly deliveryOf: (turn: string) => Delivery;
   readonly lastSequence: number;
   readonly budgetReached: string;
   readonly failure: string;
@@ -31,7 +31,7 @@ export function sealRecord(
     turn: turn.turn,
     sequence: BigInt(facts.sequences.get(turn.turn)!),
     sampledTokens: turn.sampledIds.byteLength / 4,
-    delivery: facts.delivery.get(turn.turn)!,
+    delivery: facts.deliveryOf(turn.turn),
   }));
   return create(SessionSealedSchema, {
     run: who.run,

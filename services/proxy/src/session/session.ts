@@ -13,7 +13,7 @@ import {
   align,
   type Call,
   callerOf,
-  digestRequest,
+  DigestMemory,
   type RequestDigests,
   readSignals,
   TurnTree,
@@ -74,6 +74,7 @@ export class Session {
   private readonly tree = new TurnTree();
   private readonly sequences = new Map<string, number>();
   private readonly deliveries = new Deliveries();
+  private readonly digests = new DigestMemory();
   private readonly running = new Set<RunningTurn>();
   private readonly budget: Budget;
   private lastSequence: number;
@@ -90,7 +91,7 @@ export class Session {
     this.budget = new Budget(parts.terms.budget, parts.clock);
     for (const { turn, sequence } of journal.turns) {
       this.remember(turn, sequence);
-      this.budget.restore(turn, this.tree.contextOf(turn.turn).length);
+      this.budget.restore(turn, this.tree.contextLengthOf(turn.turn));
     }
   }
 
@@ -110,7 +111,7 @@ export class Session {
    */
   async ask(call: ModelCall): Promise<Connection> {
     this.refuseIfSealing();
-    const seen = alignable(call);
+    const seen = this.alignable(call);
     const known = this.coalesce(seen.digests, call.request);
     if (known) return known.connect();
     await this.captureExtended(seen.digests);
@@ -121,7 +122,7 @@ export class Session {
   /** Tokens of the context the call would be sampled under if it were asked now. @throws as `ask` */
   countTokens(call: ModelCall): number {
     this.refuseIfSealing();
-    return renderContext(this.inputs(call.request, alignable(call))).contextIds.length;
+    return renderContext(this.inputs(call.request, this.alignable(call))).contextIds.length;
   }
 
   /** Ids and log-probabilities of a captured turn. */
@@ -160,10 +161,10 @@ export class Session {
       }
     const turn = this.tree.sameBody(digests).at(-1);
     if (!turn || this.deliveries.isBeingRead(turn.turn)) return undefined;
-    if (this.deliveries.of(this.tree.turns).get(turn.turn) === Delivery.DELIVERED) return undefined;
+    if (this.deliveries.of(turn.turn) === Delivery.DELIVERED) return undefined;
     // An aborted turn was cut by us, not by its connection: nothing to replay.
     if (turn.finish === FinishReason.ABORT) return undefined;
-    const promptTokens = this.tree.contextOf(turn.turn).length;
+    const promptTokens = this.tree.contextLengthOf(turn.turn);
     const reply = Reply.fromTurn(turn, replySyntax(this.parts.policy, request), promptTokens);
     this.deliveries.watch(reply);
     this.parts.events.coalesced("replayed");
@@ -178,12 +179,22 @@ export class Session {
     if (extended.length > 0) await within(CAPTURE_PATIENCE_MS, captured, this.parts.clock);
   }
 
+  /** The call as the aligner sees it. */
+  private alignable({ request, headers }: ModelCall): Call {
+    const { conversation, toolChoice } = request;
+    const signals = readSignals({ ...request, headers });
+    return {
+      conversation,
+      signals,
+      digests: this.digests.digest(conversation, toolChoice, callerOf(signals)),
+    };
+  }
+
   /** Where the call hangs in the tree, and whose tokens it makes. */
   private inputs(request: ModelRequest, call: Call): TurnInputs {
     const { terms, policy, clock } = this.parts;
-    const deliveries = this.deliveries.of(this.tree.turns);
     const alignment = align(this.tree, call, {
-      deliveryOf: (turn) => deliveries.get(turn)!,
+      deliveryOf: (turn) => this.deliveries.of(turn),
       textOf: (turn) => Reply.fromTurn(turn, replySyntax(policy, request), 0).text,
     });
     return {
@@ -192,7 +203,7 @@ export class Session {
       request,
       call,
       alignment,
-      parentIds: alignment.parent ? this.tree.idsOf(alignment.parent.turn) : new Int32Array(),
+      tree: this.tree,
       index: this.nextIndex,
       now: clock.now(),
     };
@@ -293,6 +304,7 @@ export class Session {
 
   private remember(turn: Turn, sequence: number): void {
     this.tree.add(turn);
+    this.deliveries.captured(turn);
     this.sequences.set(turn.turn, sequence);
     this.lastSequence = sequence;
   }
@@ -307,7 +319,7 @@ export class Session {
     const record = sealRecord(this.terms, {
       turns: this.tree.turns,
       sequences: this.sequences,
-      delivery: this.deliveries.of(this.tree.turns),
+      deliveryOf: (turn) => this.deliveries.of(turn),
       lastSequence: this.lastSequence,
       budgetReached: this.budget.reached,
       failure: this.failure,
@@ -332,13 +344,6 @@ async function within(ms: number, done: Promise<unknown>, clock: Clock): Promise
     ),
   );
   await Promise.race([done, promise]).finally(cancel);
-}
-
-/** The call as the aligner sees it. */
-function alignable({ request, headers }: ModelCall): Call {
-  const { conversation, toolChoice } = request;
-  const signals = readSignals({ ...request, headers });
-  return { conversation, signals, digests: digestRequest(conversation, toolChoice, callerOf(signals)) };
 }
 
 /** What a harness is told once the session's token is dead. */

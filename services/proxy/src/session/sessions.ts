@@ -110,15 +110,14 @@ export class Sessions {
     const journal = new Journal(this.options.bus, run, trial);
     const contents = await journal.read();
     if (contents.seal) return contents.seal;
+    const turns = contents.turns.map(({ turn }) => turn);
+    const delivery = foldDelivery(turns, new Map());
     const record = sealRecord(
       { run, trial, isEvaluation: isEvaluation(contents) },
       {
-        turns: contents.turns.map(({ turn }) => turn),
+        turns,
         sequences: new Map(contents.turns.map(({ turn, sequence }) => [turn.turn, sequence])),
-        delivery: foldDelivery(
-          contents.turns.map(({ turn }) => turn),
-          new Map(),
-        ),
+        deliveryOf: (turn) => delivery.get(turn)!,
         lastSequence: contents.lastSequence,
         budgetReached: "",
         failure: "",

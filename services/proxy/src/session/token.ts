@@ -4,9 +4,10 @@
  * without asking anyone, and the agent can neither read nor alter what it carries.
  *
  * The nonce is derived from the terms: the same terms give the same token (opening is idempotent), and no
- * nonce is ever used for two different plaintexts. Verification is the cipher's own, in constant time.
+ * nonce is ever used for two different plaintexts. Verification is the cipher's own, in constant time; tokens that
+ * passed are known by their digest, so that time tells nothing about them and no token is kept.
  */
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHmac, hash, hkdfSync } from "node:crypto";
 import { z } from "zod";
 
 /** What a session was opened with. */
@@ -31,10 +32,13 @@ export type SessionTerms = z.infer<typeof SessionTerms>;
 const CIPHER = "aes-256-gcm";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
+/** Sessions that call by turns; the oldest is verified anew. */
+const MAX_VERIFIED = 4096;
 
 export class SessionTokens {
   private readonly encryptionKey: Buffer;
   private readonly nonceKey: Buffer;
+  private readonly verified = new Map<string, SessionTerms>();
 
   constructor(secret: string) {
     this.encryptionKey = derive(secret, "session token encryption");
@@ -51,6 +55,14 @@ export class SessionTokens {
 
   /** The terms of a token we issued; undefined for anything else, without saying why. */
   verify(token: string): SessionTerms | undefined {
+    const digest = hash("sha256", token, "base64");
+    const known = this.verified.get(digest) ?? this.decrypt(token);
+    if (known) this.verified.set(digest, known);
+    if (this.verified.size > MAX_VERIFIED) this.verified.delete(this.verified.keys().next().value!);
+    return known;
+  }
+
+  private decrypt(token: string): SessionTerms | undefined {
     const bytes = Buffer.from(token, "base64url");
     // Decoding passes over characters that are none of its own: only the token as it was issued is one.
     if (bytes.toString("base64url") !== token) return undefined;

@@ -10,6 +10,7 @@ import {
   type Call,
   packIds,
   packLogProbabilities,
+  type TurnTree,
 } from "@mortise/capture";
 import { FinishReason, MortiseError, type Turn, TurnRelation, TurnSchema } from "@mortise/contracts";
 import type { AuditNote, ModelRequest } from "@mortise/dialects";
@@ -26,8 +27,8 @@ export interface TurnInputs {
   /** The same request as the aligner sees it. */
   readonly call: Call;
   readonly alignment: Alignment;
-  /** Context and sampled ids of the parent; empty without one. */
-  readonly parentIds: Int32Array;
+  /** Where the parent's ids are. */
+  readonly tree: TurnTree;
   readonly index: number;
   readonly now: number;
 }
@@ -83,12 +84,13 @@ export function planTurn(inputs: TurnInputs): PlannedTurn {
  * @throws MortiseError MORTISE_PROVIDER_BAD_REQUEST (tools without a parser, messages the template refuses)
  */
 export function renderContext(inputs: TurnInputs): { contextIds: Int32Array; placed: Placement } {
-  const { policy, request, parentIds } = inputs;
+  const { policy, request, alignment, tree } = inputs;
   if (request.conversation.tools.length > 0 && !policy.toolFormat) throw noToolParser();
   const placed = place(inputs);
-  const contextIds = new Int32Array(placed.prefixLength + placed.suffix.length);
-  contextIds.set(parentIds.subarray(0, placed.prefixLength));
-  contextIds.set(placed.suffix, placed.prefixLength);
+  const { prefixLength, suffix } = placed;
+  if (prefixLength === 0) return { contextIds: suffix, placed };
+  const contextIds = tree.keptIds(alignment.parent!.turn, prefixLength, suffix.length);
+  contextIds.set(suffix, prefixLength);
   return { contextIds, placed };
 }
 
@@ -101,13 +103,15 @@ interface Placement {
 }
 
 /** C2: an extension renders only its new messages; everything else is rendered whole. */
-function place({ policy, request, alignment, parentIds }: TurnInputs): Placement {
+function place({ policy, request, alignment, tree }: TurnInputs): Placement {
   const { conversation } = request;
   const { parent, prefixLength, keptMessages } = alignment;
-  const hasEnd = policy.stopIds.has(parentIds[prefixLength - 1]!);
-  const extension = parent && policy.renderer.renderExtension(conversation, keptMessages, hasEnd);
-  if (extension)
-    return { relation: alignment.relation, prefixLength, suffix: extension.ids, notes: extension.notes };
+  if (parent) {
+    const hasEnd = policy.stopIds.has(tree.idAt(parent.turn, prefixLength - 1)!);
+    const extension = policy.renderer.renderExtension(conversation, keptMessages, hasEnd);
+    if (extension)
+      return { relation: alignment.relation, prefixLength, suffix: extension.ids, notes: extension.notes };
+  }
   const isCut = parent && alignment.relation === TurnRelation.EXTENDS;
   const relation = isCut ? TurnRelation.BRANCH : alignment.relation;
   const { ids, notes } = policy.renderer.renderWhole(conversation);
