@@ -54,13 +54,16 @@ export class Tokenizer {
   /** Bytes per id; undefined when the vocabulary is not byte-level. */
   readonly #bytes: ReadonlyMap<number, Uint8Array> | undefined;
 
-  /** @throws MortiseError when tokenizer.json cannot be used. */
-  constructor(files: TokenizerFiles) {
+  /**
+   * @param options.remembersWords whether ids of words are kept for the next text; they are the same either way
+   * @throws MortiseError when tokenizer.json cannot be used.
+   */
+  constructor(files: TokenizerFiles, { remembersWords = true }: { readonly remembersWords?: boolean } = {}) {
     const json = parseObject(files.tokenizerJson, "tokenizer.json");
     const config = parseObject(files.tokenizerConfigJson, "tokenizer_config.json");
     try {
       this.#library = new HuggingFaceTokenizer(withReferenceDigits(json), config);
-      this.#encoder = ByteLevelEncoder.of(this.#library, json, config);
+      this.#encoder = remembersWords ? ByteLevelEncoder.of(this.#library, json, config) : undefined;
     } catch (cause) {
       throw new MortiseError({
         code: "MORTISE_POLICY_CHECKPOINT",
