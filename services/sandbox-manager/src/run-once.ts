@@ -15,7 +15,7 @@ import {
 import { fromUnknown } from "@mortise/kernel";
 import type { ExecResult, Mount, Sandbox, SandboxBackend } from "./backend/types.js";
 import { getContent } from "./content-store.js";
-import { BASE_ENVIRONMENT } from "./environment.js";
+import { environmentOf } from "./environment.js";
 import { limitsFor, VERIFY_MEMORY_FACTOR } from "./limits.js";
 import { decodePatch } from "./patch/codec.js";
 import type { Patch } from "./patch/patch.js";
@@ -64,7 +64,7 @@ export class RunOnce {
       sandbox = created;
       const own = tasks.resolved(request.environment, "environment");
       const environment = {
-        ...BASE_ENVIRONMENT,
+        ...environmentOf(task.image),
         WORKSPACE: task.workdir,
         ...task.task.environment.env,
         ...own,

@@ -5,15 +5,14 @@
  * H1  The session token is in the command's environment and nowhere else; files are the same without it.
  * H2  Nothing is installed in a sandbox: runtime and interpreters are mounted read-only.
  */
-import path from "node:path";
 import type { HarnessEnd, Launch } from "@mortise/harness";
 import { STANDARD_PATH, TOOLBOX } from "@mortise/harness";
-import type { Command, ExecResult, Image, Mount, Sandbox } from "../backend/types.js";
+import type { Command, ExecResult, Image, Mount, Sandbox, SandboxUser } from "../backend/types.js";
 import { MODEL_PORT } from "../backend/types.js";
-import { packTar, type TarMember } from "../patch/tar.js";
 import { Shelf } from "../shelf/shelf.js";
 import { requireFit, type Wants } from "./fit.js";
-import { COMMAND_HOME, HARNESS_HOME, HARNESS_TARGET } from "./places.js";
+import { makeHome } from "./home.js";
+import { COMMAND_HOME, HARNESS_HOME, HARNESS_TARGET, ROOT_HOME } from "./places.js";
 import type { ResolvedHarness } from "./resolved.js";
 import { type Transcript, takeTranscript } from "./transcript.js";
 
@@ -27,6 +26,7 @@ export interface HarnessFacts {
   readonly workspace: string;
   /** Of image and task together; what the harness needs itself wins. PATH is kept and added to. */
   readonly environment: Readonly<Record<string, string>>;
+  readonly user: SandboxUser;
 }
 
 /** What was made ready on the host, once. */
@@ -74,7 +74,7 @@ export class ShelvedHarness {
       await this.#fits.get(image.digest, () => requireFit(sandbox, { ...wants, path: pathOf(facts) }));
     const { files } = this.#launch({ ...facts, token: "" });
     if (resolved.isInstalled && files.length === 0) return;
-    await sandbox.putTar("/", await packTar(homeMembers(this.#home, files)));
+    await makeHome(sandbox, this.#home(facts.user), files);
   }
 
   /** Command and environment on one trial. The token is in there: never log the result. */
@@ -96,12 +96,17 @@ export class ShelvedHarness {
   }
 
   /** Its own transcript, from a sandbox that has been quiesced. */
-  transcript(sandbox: Pick<Sandbox, "getTar">): Promise<Transcript | undefined> {
-    return takeTranscript(sandbox, this.#home, this.#parts.resolved.adapter.transcript);
+  transcript(
+    sandbox: Pick<Sandbox, "getTar">,
+    { user, secrets }: { readonly user: SandboxUser; readonly secrets: readonly string[] },
+  ): Promise<Transcript | undefined> {
+    const globs = this.#parts.resolved.adapter.transcript;
+    return takeTranscript(sandbox, { home: this.#home(user), globs, secrets });
   }
 
-  get #home(): string {
-    return this.#parts.resolved.isInstalled ? COMMAND_HOME : HARNESS_HOME;
+  #home(user: SandboxUser): string {
+    if (this.#parts.resolved.isInstalled) return COMMAND_HOME;
+    return user === "root" ? ROOT_HOME : HARNESS_HOME;
   }
 
   #launch(facts: HarnessFacts): Launch {
@@ -109,7 +114,7 @@ export class ShelvedHarness {
     const around = pathOf(facts);
     return adapter.launch({
       runtime: HARNESS_TARGET,
-      home: this.#home,
+      home: this.#home(facts.user),
       workspace: facts.workspace,
       modelUrl: `http://127.0.0.1:${MODEL_PORT}`,
       key: facts.token,
@@ -127,18 +132,4 @@ export class ShelvedHarness {
 
 function pathOf({ environment }: Pick<HarnessFacts, "environment">): string {
   return environment.PATH ?? STANDARD_PATH;
-}
-
-/** The home itself, so that it is there and the agent's own also when no file lies in it. */
-function homeMembers(home: string, files: Launch["files"]): TarMember[] {
-  const relative = (absolute: string) => path.posix.relative("/", absolute);
-  return [
-    { name: relative(home), kind: "directory", mode: 0o755 },
-    ...files.map((file) => ({
-      name: relative(file.path),
-      kind: "file" as const,
-      mode: 0o644,
-      content: Buffer.from(file.content),
-    })),
-  ];
 }

@@ -15,7 +15,7 @@ import {
   withoutSecrets,
 } from "@mortise/tasks";
 import type { Image, SandboxBackend, SandboxSpec, SandboxUser, Tree } from "../backend/types.js";
-import { BASE_ENVIRONMENT } from "../environment.js";
+import { environmentOf } from "../environment.js";
 import { limitsFor, patchLimits } from "../limits.js";
 import type { Patch } from "../patch/patch.js";
 import { Shelf } from "./shelf.js";
@@ -24,7 +24,7 @@ import { withinTime } from "./within-time.js";
 
 /** What an agent's sandbox of a task is made of. */
 export interface ShelvedTask {
-  /** Its `environment.env` holds the image's variables too, and no template any more. */
+  /** Its `environment.env` holds no template any more. */
   readonly task: Task;
   /** What the directory was when it was prepared; nothing of another state of it may be used. */
   readonly digest: string;
@@ -125,9 +125,8 @@ export class TaskShelf {
         detail: { field: "environment.workdir" },
       });
     const workspace = await this.#workspace(environment.repository, image, workdir);
-    const env = { ...image.defaults.environment, ...own.values };
     return {
-      task: { ...task, environment: { ...environment, env } },
+      task: { ...task, environment: { ...environment, env: own.values } },
       digest: ref.digest,
       image,
       workspace,
@@ -163,7 +162,12 @@ export class TaskShelf {
     try {
       const { outcome, stderr } = await sandbox.exec({
         argv: ["sh", `${SOLUTION_TARGET}/solve.sh`],
-        environment: { ...BASE_ENVIRONMENT, WORKSPACE: workdir, ...task.environment.env, ...own.values },
+        environment: {
+          ...environmentOf(shelved.image),
+          WORKSPACE: workdir,
+          ...task.environment.env,
+          ...own.values,
+        },
         user: userOf(shelved, task.agent),
         timeoutMs: SOLUTION_TIMEOUT_MS,
       });

@@ -15,7 +15,7 @@ import type {
   SandboxBackend,
   Snapshot,
 } from "../backend/types.js";
-import { BASE_ENVIRONMENT } from "../environment.js";
+import { environmentOf } from "../environment.js";
 import { baseOf, type ShelvedTask } from "../shelf/tasks.js";
 import type { TrialName } from "./reports.js";
 
@@ -82,8 +82,8 @@ export class KeptSandboxes {
       kept.sandbox = undefined;
     });
     const sandbox = await kept.sandbox;
-    const { workdir, task } = kept.entry.task;
-    const environment = { ...BASE_ENVIRONMENT, WORKSPACE: workdir, ...task.environment.env };
+    const { workdir, task, image } = kept.entry.task;
+    const environment = { ...environmentOf(image), WORKSPACE: workdir, ...task.environment.env };
     return sandbox.exec({ ...command, environment });
   }
 

@@ -9,7 +9,7 @@
 import { type LaunchWork, MortiseError, Stage } from "@mortise/contracts";
 import { sleep } from "@mortise/kernel";
 import type { Limits, Mount, Sandbox, SandboxUser } from "../backend/types.js";
-import { BASE_ENVIRONMENT } from "../environment.js";
+import { environmentOf } from "../environment.js";
 import type { HarnessFacts, ShelvedHarness } from "../harness/shelved-harness.js";
 import { limitsFor, scratchVolumes, sharedMounts } from "../limits.js";
 import type { CacheLease } from "../shelf/pinned-cache.js";
@@ -25,7 +25,7 @@ import type { TrialTools } from "./trial.js";
 
 /** For launches that name none. */
 const DEFAULT_QUEUE_TIMEOUT_MS = 120_000;
-const DEFAULT_RATE_LIMIT_TIMEOUT_MS = 600_000;
+const DEFAULT_RATE_LIMIT_TIMEOUT_MS = 120_000;
 const DEFAULT_SETUP_TIMEOUT_MS = 60_000;
 
 export interface Prepared {
@@ -117,13 +117,14 @@ export class Setup {
     const mounts = [...harness.mounts, ...sharedMounts(site, overrides ?? { mounts: [] })];
     const reach = reachOf(task.task.agent.network, site, parseModelAddress(this.#work.modelAddress));
     const { sandbox, proof } = await this.#made(materials, { limits, mounts, reach });
+    const user = userOf(task, task.task.agent);
     const facts = {
       model: this.#work.model,
       instruction: task.task.instruction,
       workspace: task.workdir,
-      environment: { ...BASE_ENVIRONMENT, ...task.task.environment.env },
+      environment: { ...environmentOf(task.image), ...task.task.environment.env },
+      user,
     };
-    const user = userOf(task, task.task.agent);
     try {
       await this.#withinSetup(this.#ready(materials, sandbox, facts, user));
     } catch (error) {

@@ -39,7 +39,11 @@ test("files that match are kept under their names below the home, sorted", async
       file("notes.txt", "no transcript"),
     ],
   });
-  const transcript = await takeTranscript(sandbox, HOME, [".agent/sessions/**/*.jsonl"]);
+  const transcript = await takeTranscript(sandbox, {
+    home: HOME,
+    globs: [".agent/sessions/**/*.jsonl"],
+    secrets: ["token-1"],
+  });
   expect(transcript).toMatchObject({ nFiles: 2, isTruncated: false });
   expect(await filesIn(transcript!.archive)).toEqual([
     [".agent/sessions/a.jsonl", "one"],
@@ -47,24 +51,47 @@ test("files that match are kept under their names below the home, sorted", async
   ]);
 });
 
+test("secrets are blotted out, and nothing moves", async () => {
+  const sandbox = sandboxWith({ [`${HOME}/log`]: [file("a.json", "key=token-1;token-1 end")] });
+  const place = { home: HOME, globs: ["log/*.json"], secrets: ["token-1", ""] };
+  const transcript = await takeTranscript(sandbox, place);
+  expect(await filesIn(transcript!.archive)).toEqual([["log/a.json", "key=*******;******* end"]]);
+});
+
 test("a link is no file, wherever it leads", async () => {
   const sandbox = sandboxWith({
     [`${HOME}/log`]: [{ name: "x.json", kind: "symlink", mode: 0o777, target: "/etc/passwd" }],
   });
-  expect(await takeTranscript(sandbox, HOME, ["log/*.json"])).toBeUndefined();
+  expect(
+    await takeTranscript(sandbox, { home: HOME, globs: ["log/*.json"], secrets: ["token-1"] }),
+  ).toBeUndefined();
 });
 
 test("a harness that wrote nothing has no transcript", async () => {
-  expect(await takeTranscript(sandboxWith({}), HOME, ["log/*.json"])).toBeUndefined();
+  expect(
+    await takeTranscript(sandboxWith({}), { home: HOME, globs: ["log/*.json"], secrets: ["token-1"] }),
+  ).toBeUndefined();
 });
 
-test("another failure of the sandbox is not taken for an absence", async () => {
-  const sandbox = {
-    getTar: async () => {
-      throw new MortiseError({ code: "MORTISE_SANDBOX_LOST", message: "gone" });
-    },
-  };
-  await expect(takeTranscript(sandbox, HOME, ["log/*.json"])).rejects.toMatchObject({
+const failing = (error: unknown) => ({
+  getTar: async (): Promise<Uint8Array> => {
+    throw error;
+  },
+});
+
+test("what cannot be read is said, and is no reason to lose the trial", async () => {
+  const sandbox = failing(new Error("archive holds more than 1 bytes"));
+  const place = { home: HOME, globs: ["log/*.json"], secrets: [] };
+  expect(await takeTranscript(sandbox, place)).toMatchObject({ nFiles: 0, isTruncated: true });
+  const absent = failing(Object.assign(new Error("no such directory"), { statusCode: 404 }));
+  expect(await takeTranscript(absent, place)).toBeUndefined();
+});
+
+test("a sandbox that is lost stays lost", async () => {
+  const sandbox = failing(new MortiseError({ code: "MORTISE_SANDBOX_LOST", message: "gone" }));
+  await expect(
+    takeTranscript(sandbox, { home: HOME, globs: ["log/*.json"], secrets: ["token-1"] }),
+  ).rejects.toMatchObject({
     code: "MORTISE_SANDBOX_LOST",
   });
 });
@@ -73,7 +100,11 @@ test("what is too much is left out whole, and that is said", async () => {
   const sandbox = sandboxWith({
     [`${HOME}/log`]: [file("a.json", "small"), file("b.json", new Uint8Array(MAX_TRANSCRIPT_BYTES))],
   });
-  const transcript = await takeTranscript(sandbox, HOME, ["log/*.json"]);
+  const transcript = await takeTranscript(sandbox, {
+    home: HOME,
+    globs: ["log/*.json"],
+    secrets: ["token-1"],
+  });
   expect(transcript).toMatchObject({ nFiles: 1, isTruncated: true });
   expect(await filesIn(transcript!.archive)).toEqual([["log/a.json", "small"]]);
 });
