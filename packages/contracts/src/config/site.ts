@@ -239,8 +239,8 @@ export const SiteConfig = z.strictObject({
       templateBytes: z
         .int()
         .min(0)
-        .default(8_589_934_592)
-        .describe("Bytes of templates kept; the longest unused go first, those in use stay."),
+        .default(1_073_741_824)
+        .describe("Bytes of templates kept (memory on runc); the longest unused go first, those in use stay."),
       templateAgeMs: positiveMs
         .default(3_600_000)
         .describe("Time after its last use a template is kept, milliseconds."),

@@ -7,6 +7,7 @@
  *     a harness gives up long before a process is back.
  */
 import net from "node:net";
+import { RequestTimes } from "./request-times.js";
 
 /** A harness needs a handful; more would use up the manager's descriptors. */
 const MAX_CONNECTIONS = 64;
@@ -22,6 +23,7 @@ export interface ModelAddress {
 export class ModelRelay {
   readonly #server: net.Server;
   readonly #sockets = new Set<net.Socket>();
+  readonly #times = new RequestTimes();
   #isUnreachable = false;
 
   private constructor(upstream: ModelAddress) {
@@ -46,6 +48,11 @@ export class ModelRelay {
   /** Whether the last connection to the proxy could not be made. */
   get isUnreachable(): boolean {
     return this.#isUnreachable;
+  }
+
+  /** Time until now in which at least one request was open, milliseconds. */
+  get modelTimeMs(): number {
+    return this.#times.totalMs(performance.now());
   }
 
   /** Ends every connection and the listener; nothing passes afterwards. Idempotent. */
@@ -93,8 +100,15 @@ export class ModelRelay {
       outer.off("error", onRefused);
       this.#isUnreachable = false;
       if (inner.destroyed) outer.destroy();
-      else splice(inner, outer);
+      else this.#splice(inner, outer);
     });
+  }
+
+  #splice(inner: net.Socket, outer: net.Socket): void {
+    splice(inner, outer);
+    inner.on("data", () => this.#times.sent(inner, performance.now()));
+    outer.on("data", () => this.#times.received(inner, performance.now()));
+    inner.once("close", () => this.#times.closed(inner, performance.now()));
   }
 }
 

@@ -170,6 +170,10 @@ export class DockerSandbox implements Sandbox {
     return this.#network?.isModelUnreachable ?? false;
   }
 
+  get modelTimeMs(): number {
+    return this.#network?.modelTimeMs ?? 0;
+  }
+
   get hostRoot(): string | undefined {
     return this.#state === "open" ? this.#started?.hostRoot : undefined;
   }

@@ -43,6 +43,8 @@ export class SandboxNetwork {
   #last: Promise<void> = Promise.resolve();
   #isModelUnreachable = false;
   /** Of relays that are closed. */
+  #modelTimeMs = 0;
+  /** Of relays that are closed. */
   #nDenied = 0;
   /** Our own probes were refused too. */
   #nProbesRefused = 0;
@@ -87,6 +89,11 @@ export class SandboxNetwork {
   /** Whether the last attempt to reach the proxy behind the model endpoint failed; after `close` as it was then. */
   get isModelUnreachable(): boolean {
     return this.#openings.model?.isUnreachable ?? this.#isModelUnreachable;
+  }
+
+  /** Time in which at least one model request was open, milliseconds; of every network this one has been. */
+  get modelTimeMs(): number {
+    return this.#modelTimeMs + (this.#openings.model?.modelTimeMs ?? 0);
   }
 
   /** Attempts from inside to reach something that is closed. */
@@ -189,6 +196,7 @@ export class SandboxNetwork {
   async #closeRelays(): Promise<void> {
     const { model, egress } = this.#openings;
     this.#isModelUnreachable = model?.isUnreachable ?? this.#isModelUnreachable;
+    this.#modelTimeMs += model?.modelTimeMs ?? 0;
     this.#nDenied += egress?.nDenied ?? 0;
     this.#openings = { hosts: this.#openings.hosts };
     await Promise.all([model?.close(), egress?.close()]);

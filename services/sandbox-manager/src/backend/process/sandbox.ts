@@ -148,6 +148,10 @@ export class ProcessSandbox implements Sandbox {
     return this.#endpoint?.relay.isUnreachable ?? false;
   }
 
+  get modelTimeMs(): number {
+    return this.#endpoint?.relay.modelTimeMs ?? 0;
+  }
+
   /** Nothing is measured: there is no boundary to measure at. */
   async stats(): Promise<Usage> {
     return {};

@@ -178,6 +178,10 @@ export class RuncSandbox implements Sandbox {
     return this.#network?.isModelUnreachable ?? false;
   }
 
+  get modelTimeMs(): number {
+    return this.#network?.modelTimeMs ?? 0;
+  }
+
   get hostRoot(): string {
     return this.#root.path;
   }
