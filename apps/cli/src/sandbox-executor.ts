@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { MortiseError, type SandboxService } from "@mortise/contracts";
 import { judge, parseReport } from "@mortise/grading";
 import { type Client, retry } from "@mortise/kernel";
-import { type Execute, taskDigest } from "@mortise/tasks";
+import { type Execute, gradeTaskLog, taskDigest } from "@mortise/tasks";
 
 const SANDBOX_ALLOWANCE_MS = 30_000;
 /** A manager that is away for a moment says nothing about the task. */
@@ -50,6 +50,7 @@ export function executeInSandbox(
     const ran = await retry(runOnce, { ...RETRIES, signal });
     if (ran.failureCode !== "")
       return { outcome: "invalid", failed: [], reason: `${ran.failureCode}: ${ran.failureReason}` };
+    if (expected.format === "log") return gradeTaskLog(task, expected, ran);
     const report = parseReport(expected.format, new TextDecoder().decode(ran.stdout), nonce);
     const judgement = judge([...expected.failToPass, ...expected.passToPass], report, ran);
     const failed = judgement.tests.filter(({ status }) => status !== "passed").map(({ name }) => name);

@@ -40,6 +40,7 @@ export {
   type TaskIndexEntry,
   writeTaskIndex,
 } from "./harbor/task-index.js";
+export { gradeTaskLog } from "./validation/grade-task-log.js";
 export { executeInProcess } from "./validation/process-executor.js";
 export {
   type Execute,

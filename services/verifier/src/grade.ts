@@ -78,6 +78,11 @@ async function gradeFields(work: VerifyWork, tools: GradingTools): Promise<Verdi
       outcome: Outcome.INVALID_TASK,
       reason: "tests/expected.json is absent: results cannot be named",
     };
+  if (expected.format === "log")
+    return {
+      outcome: Outcome.INVALID_TASK,
+      reason: "its tests print a log, and this verifier grades results only",
+    };
   const nonce = randomBytes(16).toString("hex");
   const ran = await runTests(work, task, nonce, tools);
   if (ran.failureCode !== "")

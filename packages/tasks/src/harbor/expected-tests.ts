@@ -7,14 +7,26 @@ import { MortiseError } from "@mortise/contracts";
 import { RESULT_FORMATS } from "@mortise/grading";
 import { z } from "zod";
 
+const lists = {
+  schema: z.literal(1),
+  failToPass: z.array(z.string().min(1)).min(1),
+  passToPass: z.array(z.string().min(1)),
+};
 const ExpectedFile = z
-  .strictObject({
-    schema: z.literal(1),
-    /** How tests/test.sh prints results; packages/grading has a parser for each. */
-    format: z.enum(RESULT_FORMATS),
-    failToPass: z.array(z.string().min(1)).min(1),
-    passToPass: z.array(z.string().min(1)),
-  })
+  .discriminatedUnion("format", [
+    z.strictObject({
+      /** How tests/test.sh prints results; packages/grading has a parser for each. */
+      format: z.enum(RESULT_FORMATS),
+      ...lists,
+    }),
+    z.strictObject({
+      /** tests/test.sh prints the log of a test runner; tests/config.json is the record it is graded against. */
+      format: z.literal("log"),
+      /** Name of the log parser of packages/grading. */
+      parser: z.string().min(1),
+      ...lists,
+    }),
+  ])
   .refine((file) => new Set([...file.failToPass, ...file.passToPass]).size === countNames(file), {
     message: "names a test twice",
     path: ["failToPass"],

@@ -20,6 +20,7 @@ export const executeInProcess: Execute = async ({ task, solution }) => {
   const { expected } = task.tests;
   if (repository === undefined) return invalid("it has no environment/repository to copy");
   if (expected === undefined) return invalid("it has no tests/expected.json");
+  if (expected.format === "log") return invalid("its tests need the image it names");
   const workspace = await mkdtemp(join(tmpdir(), "mortise-task-"));
   try {
     await cp(repository, workspace, { recursive: true });
