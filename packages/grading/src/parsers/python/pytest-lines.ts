@@ -12,6 +12,8 @@ import type { LoggedStatus } from "../../results/status.js";
 export interface PytestResult {
   readonly name: string;
   readonly status: LoggedStatus;
+  /** The name is a node id, not text that a record happens to expect. */
+  readonly isNodeId?: boolean;
   /** Text after " - "; only reports of failures, skips and expected failures have one. */
   readonly reason?: string;
 }
@@ -44,8 +46,8 @@ export function readSummaryLine(line: string, expected: ReadonlySet<string>): Py
   if (status === undefined) return undefined;
   const rest = line.slice(space + 1).trim();
   const word = firstWord(rest);
-  if (!(expected.has(word) || (line.charCodeAt(space + 1) !== SPACE && isNodeId(word)))) return undefined;
-  return splitReason(rest, status);
+  const isId = line.charCodeAt(space + 1) !== SPACE && isNodeId(word);
+  return isId || expected.has(word) ? { ...splitReason(rest, status), isNodeId: isId } : undefined;
 }
 
 const SPACE = " ".charCodeAt(0);

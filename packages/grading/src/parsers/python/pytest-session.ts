@@ -48,8 +48,8 @@ export class PytestSession {
   }
 
   /** Takes note of a line of the short summary form, wherever it stands. */
-  summaryLine({ name, status, reason }: PytestResult): void {
-    if (status !== "passed") return;
+  summaryLine({ name, status, reason, isNodeId }: PytestResult): void {
+    if (status !== "passed" || isNodeId !== true) return;
     if (this.#isInSummary) this.#passedLines += 1;
     const word = name.split(" ", 1)[0]!;
     const wanted = this.#expected.has(name) ? name : this.#expected.has(word) ? word : undefined;
