@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { type Content, type RunOnceRequest, TerminationReason } from "@mortise/contracts";
+import { type Content, type RunOnceRequest, Stage, TerminationReason } from "@mortise/contracts";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { RuncBackend } from "../src/backend/runc/backend.js";
 import { decodePatch } from "../src/patch/codec.js";
@@ -66,6 +66,27 @@ describe.each(backends)("sandbox-manager on %s", (backend) => {
         "TMPDIR",
         "TOKEN",
       ]);
+
+    const { stages, proof } = await report(trial, "ended");
+    const agent = stages.find(({ stage }) => stage === Stage.AGENT)!;
+    expect(agent.modelMs).toBeGreaterThan(0);
+    expect(agent.modelMs).toBeLessThanOrEqual(agent.wallMs);
+    expect(stages.map(({ stage }) => Stage[stage]).sort()).toEqual([
+      "AGENT",
+      "CLEANUP",
+      "QUEUE",
+      "SETUP",
+      "WARM",
+    ]);
+    expect(proof?.seal).toBeDefined();
+    if (backend === "runc") {
+      expect(agent.cpuMs).toBeGreaterThan(0);
+      expect(agent.throttledMs).toBeGreaterThanOrEqual(0);
+      expect(proof).toMatchObject({ reachable: "model", network: { sha256: expect.any(String) }, notes: [] });
+    } else {
+      expect(proof).toMatchObject({ reachable: "whatever this host reaches" });
+      expect(proof?.network).toBeUndefined();
+    }
 
     const patch = await decodePatch(inlineOf(end.patch));
     expect(patch.entries.map((entry) => [entry.kind, entry.path])).toEqual([["file", "src/add.cjs"]]);

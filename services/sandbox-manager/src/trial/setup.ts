@@ -20,7 +20,7 @@ import { waitUntilHealthy } from "./healthcheck.js";
 import { proofOf } from "./proof.js";
 import { parseModelAddress, type Reach, reachOf } from "./reach.js";
 import type { ProofInit } from "./reports.js";
-import type { StageClock } from "./stage-clock.js";
+import type { StageClock, StageUsage } from "./stage-clock.js";
 import type { TrialTools } from "./trial.js";
 
 /** For launches that name none. */
@@ -38,6 +38,8 @@ export interface Prepared {
   readonly facts: Omit<HarnessFacts, "token">;
   readonly sandbox: Sandbox;
   readonly proof: ProofInit;
+  /** Of what ran in the sandbox until now. */
+  readonly usage: StageUsage;
   /** Removes the sandbox and ends its lease of the template. Idempotent. */
   release(): Promise<void>;
 }
@@ -135,7 +137,8 @@ export class Setup {
       await sandbox.destroy();
       template.release();
     };
-    return { task, harness, mounts, limits, user, facts, sandbox, proof, release };
+    const usage = task.task.environment.healthcheck === undefined ? {} : await sandbox.stats();
+    return { task, harness, mounts, limits, user, facts, sandbox, proof, usage, release };
   }
 
   /** Waits for its turn, then makes and proves the sandbox while holding it. */
@@ -182,10 +185,17 @@ export class Setup {
     });
     context.metrics.started(template.value.image.kind, performance.now() - since);
     try {
-      const notes = [...template.value.notes, ...reach.notes, ...userNotes(task)];
+      const { seal, notes } = template.value;
       const proof = await proofOf(sandbox, context.records, backend);
-      const seal = template.value.seal === undefined ? {} : { seal: template.value.seal };
-      return { sandbox, proof: { ...proof, ...seal, reachable: reach.reachable, notes } };
+      return {
+        sandbox,
+        proof: {
+          ...proof,
+          ...(seal === undefined ? {} : { seal }),
+          reachable: backend.isInsecure ? "whatever this host reaches" : reach.reachable,
+          notes: [...notes, ...reach.notes, ...userNotes(task)],
+        },
+      };
     } catch (error) {
       await sandbox.destroy();
       throw error;

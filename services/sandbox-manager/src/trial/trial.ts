@@ -96,7 +96,7 @@ export class Trial {
 
   async #announceAndRun(prepared: Prepared): Promise<void> {
     const { context } = this.#tools;
-    this.#clock.next(Stage.WARM);
+    this.#clock.next(Stage.WARM, prepared.usage);
     const rpcAddress = await context.rpcAddress();
     const after = await this.#publish({ case: "prepared", value: { rpcAddress } }, 0);
     // Another manager has announced this trial: it is theirs.
