@@ -11,6 +11,7 @@ export * from "./decoder-config.js";
 export * from "./initialise-weights.js";
 export * from "./model.js";
 export { elementCount, type ParameterSpec, parameterCount, parameterTable } from "./parameter-table.js";
+export type { TooManyTokens } from "./text/byte-level-encoder.js";
 export * from "./text/chat-template.js";
 export * from "./text/detokenize-stream.js";
 export * from "./text/tokenizer.js";

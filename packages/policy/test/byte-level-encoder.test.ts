@@ -87,8 +87,10 @@ describe("the short way to ids", () => {
       fc.assert(
         fc.property(anyText, (text) => {
           const expected = Int32Array.from(library.encode(text, { add_special_tokens: false }).ids);
-          expect(encoder.encode(text)).toEqual(expected);
-          expect(encoder.encode(text)).toEqual(expected);
+          expect(encoder.encode(text, Number.POSITIVE_INFINITY)).toEqual(expected);
+          expect(encoder.encode(text, expected.length)).toEqual(expected);
+          if (expected.length > 0)
+            expect(encoder.encode(text, expected.length - 1)).toHaveProperty("estimate");
         }),
       );
     });
@@ -100,6 +102,27 @@ describe("the short way to ids", () => {
     for (let n = 0; n < 40; n++)
       tokenizer.encode(Array.from({ length: 2_000 }, (_, at) => `${n}w${at} `).join(""));
     expect(tokenizer.encode(text)).toEqual(before);
+  });
+
+  test("merges long words as the definition says", () => {
+    const library = new Library(trained, config);
+    const encoder = ByteLevelEncoder.of(library, trained, config)!;
+    const letters = fc.string({ unit: fc.constantFrom(..."thesumofxcaé"), minLength: 513, maxLength: 3_000 });
+    fc.assert(
+      fc.property(letters, (word) => {
+        const expected = library.encode(word, { add_special_tokens: false }).ids as number[];
+        expect([...(encoder.encode(word, Number.POSITIVE_INFINITY) as Int32Array)]).toEqual(expected);
+      }),
+    );
+  });
+
+  test("gives up a word that cannot fit before it is merged", () => {
+    const tokenizer = new Tokenizer(files);
+    const longest = Math.max(
+      ...Object.keys((trained.model as { vocab: object }).vocab).map((entry) => entry.length),
+    );
+    const word = "a".repeat(30_000_000);
+    expect(tokenizer.encodeWithin(word, 10_000)).toEqual({ estimate: 30_000_000 / longest });
   });
 
   const others: Readonly<Record<string, Json>> = {

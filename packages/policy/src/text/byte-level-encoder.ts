@@ -1,14 +1,16 @@
 /**
  * Owns the short way from text to ids for byte-level BPE, the kind of nearly every published tokenizer: text is cut
  * into words by the library's own rules, and the ids of a word are remembered. A word seen for the first time goes
- * through the library's own steps, so ids are the library's in every case. Other kinds of tokenizer have no short
- * way; tokenizer.ts then asks the library.
+ * through the library's own steps, a very long one is merged in pair-merger.ts. Other kinds of tokenizer have no
+ * short way; tokenizer.ts then asks the library.
  *
  * E1  Words are independent: the ids of a text are those of its words in order (the definition of BPE over a
  *     pre-tokenizer).
- * E2  Memory is bounded, whatever texts come: words are remembered in two generations, the older one is dropped.
+ * E2  What cannot fit is not encoded to its end: a limit stops the work, whatever stands behind it.
+ * E3  Memory is bounded, whatever texts come: words are remembered in two generations, the older one is dropped.
  */
-import { toByteCharacters } from "./byte-alphabet.js";
+import { bytesOfEntry, toByteCharacters } from "./byte-alphabet.js";
+import { type BytePairModel, PairMerger } from "./pair-merger.js";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -16,6 +18,8 @@ type Json = Readonly<Record<string, unknown>>;
 const GENERATION_WORDS = 32_768;
 /** What is longer is rarely met twice. */
 const MAX_REMEMBERED_LENGTH = 64;
+/** Longer words are merged by ourselves. */
+const LONG_WORD = 512;
 /** V8 makes shorter substrings copies; longer ones keep the whole text they were cut from alive. */
 const SLICE_LENGTH = 13;
 const FIRST_IDS = 256;
@@ -57,6 +61,13 @@ interface Parts {
   readonly byteLevel: LibraryStep;
   readonly isNfc: boolean;
   readonly addedIds: ReadonlyMap<string, number>;
+  readonly pairs: BytePairModel & { readonly ignore_merges?: boolean };
+}
+
+/** Text of which so much was encoded that it is known to have more tokens than were wanted. */
+export interface TooManyTokens {
+  /** Of all of it, judged by the part that was encoded. */
+  readonly estimate: number;
 }
 
 export class ByteLevelEncoder {
@@ -64,6 +75,8 @@ export class ByteLevelEncoder {
   private readonly added: RegExp | undefined;
   private young = new Map<string, readonly number[]>();
   private old = new Map<string, readonly number[]>();
+  private merger: PairMerger | undefined;
+  private longestEntryBytes = 0;
 
   private constructor(parts: Parts) {
     this.parts = parts;
@@ -94,29 +107,57 @@ export class ByteLevelEncoder {
       tokenizerConfig.do_lowercase_and_remove_accent !== true;
     if (!isKnown) return undefined;
     const addedIds = new Map(added.map((token) => [token.content, token.id]));
-    return new ByteLevelEncoder({ model, before: before as LibraryStep[], byteLevel, isNfc, addedIds });
+    const pairs = tokenizerJson.model as BytePairModel;
+    return new ByteLevelEncoder({
+      model,
+      before: before as LibraryStep[],
+      byteLevel,
+      isNfc,
+      addedIds,
+      pairs,
+    });
   }
 
-  encode(text: string): Int32Array {
+  /** Ids of a text; E2 where there would be more than `maxTokens`. */
+  encode(text: string, maxTokens: number): Int32Array | TooManyTokens {
     const ids = new IdList();
     let start = 0;
     if (this.added)
       for (const { 0: token, index } of text.matchAll(this.added)) {
-        this.encodePlain(text.slice(start, index), ids);
+        const rest = this.encodePlain(text.slice(start, index), ids, maxTokens);
+        if (rest !== undefined) return tooMany(ids.length + rest, index, text.length);
         ids.push(this.parts.addedIds.get(token)!);
         start = index + token.length;
       }
-    this.encodePlain(start === 0 ? text : text.slice(start), ids);
-    return ids.toArray();
+    const rest = this.encodePlain(start === 0 ? text : text.slice(start), ids, maxTokens);
+    return rest === undefined ? ids.toArray() : tooMany(ids.length + rest, text.length, text.length);
   }
 
-  /** Text without added tokens. */
-  private encodePlain(text: string, ids: IdList): void {
-    if (text === "") return;
-    for (const word of this.wordsOf(this.parts.isNfc ? text.normalize("NFC") : text)) {
+  /**
+   * Text without added tokens. Undefined when all of it is in `ids`; otherwise about how many more there would be.
+   */
+  private encodePlain(text: string, ids: IdList, maxTokens: number): number | undefined {
+    let characters = 0;
+    const words = text === "" ? [] : this.wordsOf(this.parts.isNfc ? text.normalize("NFC") : text);
+    for (const word of words) {
+      if (word.length > LONG_WORD && this.cannotFit(word, maxTokens - ids.length))
+        return Math.ceil(text.length / this.longestEntryBytes);
       const known = this.young.get(word) ?? this.fromOld(word) ?? this.firstTime(word);
       for (const id of known) ids.push(id);
+      characters += word.length;
+      if (ids.length > maxTokens) return Math.ceil(((text.length - characters) * ids.length) / characters);
     }
+    return ids.length > maxTokens ? 0 : undefined;
+  }
+
+  /** A token stands for at most as many bytes as the longest entry has. */
+  private cannotFit(word: string, tokens: number): boolean {
+    if (this.longestEntryBytes === 0)
+      for (const entry of Object.keys(this.parts.pairs.vocab)) {
+        const length = bytesOfEntry(entry)?.length ?? 0;
+        if (length > this.longestEntryBytes) this.longestEntryBytes = length;
+      }
+    return Buffer.byteLength(word) > tokens * this.longestEntryBytes;
   }
 
   private wordsOf(text: string): readonly string[] {
@@ -133,16 +174,26 @@ export class ByteLevelEncoder {
   }
 
   /** The library's own way, from the word on. */
-  private firstTime(word: string): readonly number[] {
-    const { model } = this.parts;
-    const ids = model
-      .encode([toByteCharacters(word).join("")])
-      .map((token) => model.tokens_to_ids.get(token)!);
+  private firstTime(word: string): Iterable<number> {
+    if (word.length > LONG_WORD) return this.longWord(word);
+    const ids = this.byLibrary(word);
     if (word.length <= MAX_REMEMBERED_LENGTH) this.remember(copied(word), ids);
     return ids;
   }
 
-  /** E2 */
+  private byLibrary(word: string): readonly number[] {
+    const { model } = this.parts;
+    return model.encode([toByteCharacters(word).join("")]).map((token) => model.tokens_to_ids.get(token)!);
+  }
+
+  private longWord(word: string): Iterable<number> {
+    this.merger ??= PairMerger.of(this.parts.pairs);
+    // Where whole words stand before merges, one this long might be an entry.
+    if (!this.merger || this.parts.pairs.ignore_merges === true) return this.byLibrary(word);
+    return this.merger.merge(new TextEncoder().encode(word));
+  }
+
+  /** E3 */
   private remember(word: string, ids: readonly number[]): void {
     if (this.young.size === GENERATION_WORDS) {
       this.old = this.young;
@@ -153,8 +204,8 @@ export class ByteLevelEncoder {
 }
 
 class IdList {
+  length = 0;
   private ids = new Int32Array(FIRST_IDS);
-  private length = 0;
 
   push(id: number): void {
     if (this.length === this.ids.length) {
@@ -168,6 +219,11 @@ class IdList {
   toArray(): Int32Array {
     return this.ids.slice(0, this.length);
   }
+}
+
+/** @param ended the part of a text of `length` characters that `tokens` are known or judged for */
+function tooMany(tokens: number, ended: number, length: number): TooManyTokens {
+  return { estimate: Math.ceil((tokens * length) / Math.max(1, ended)) };
 }
 
 function stepsOf(step: LibraryStep | null): (LibraryStep | null)[] {

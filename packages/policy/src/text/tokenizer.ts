@@ -6,7 +6,7 @@
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { MortiseError } from "@mortise/contracts";
 import { bytesOfEntry } from "./byte-alphabet.js";
-import { ByteLevelEncoder } from "./byte-level-encoder.js";
+import { ByteLevelEncoder, type TooManyTokens } from "./byte-level-encoder.js";
 import { withReferenceDigits } from "./reference-digits.js";
 
 /** The files of a tokenizer as text, so that a checkpoint is copied without rewriting them. */
@@ -91,8 +91,14 @@ export class Tokenizer {
   }
 
   encode(text: string): Int32Array {
-    if (this.#encoder) return this.#encoder.encode(text);
-    return Int32Array.from(this.#library.encode(text, { add_special_tokens: false }).ids);
+    return this.encodeWithin(text, Number.POSITIVE_INFINITY) as Int32Array;
+  }
+
+  /** As `encode`, but a text of more than `maxTokens` is given up as soon as that is known. */
+  encodeWithin(text: string, maxTokens: number): Int32Array | TooManyTokens {
+    if (this.#encoder) return this.#encoder.encode(text, maxTokens);
+    const { ids } = this.#library.encode(text, { add_special_tokens: false });
+    return ids.length > maxTokens ? { estimate: ids.length } : Int32Array.from(ids);
   }
 
   /** Special tokens appear as their text. Incomplete UTF-8 becomes U+FFFD. */
