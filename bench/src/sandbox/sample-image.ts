@@ -13,7 +13,7 @@ import { createGzip } from "node:zlib";
 const LAYERS = [
   ["usr/sbin", "usr/lib/python3", "usr/lib/node_modules"],
   ["usr/include", "usr/share/doc", "usr/share/perl"],
-  ["usr/bin"],
+  ["usr/lib/gcc", "usr/libexec"],
 ];
 const MOST_BYTES = 600 * 1024 * 1024;
 const GZIP_LEVEL = 6;

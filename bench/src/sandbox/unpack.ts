@@ -17,7 +17,10 @@ interface Contestant {
   /** Prepares, outside of the time. */
   readonly before?: () => Promise<void>;
   readonly unpack: (into: string) => Promise<void>;
+  readonly after?: () => void;
 }
+
+const SAVED_NAME = "mortise-bench/image:1";
 
 export async function measureUnpack(directory: string, rounds: number): Promise<object> {
   const image = await makeSampleImage(directory);
@@ -73,24 +76,31 @@ function contestants({ layout }: SampleImage, registry: string, directory: strin
       unpack: (into) => program("umoci", ["unpack", "--image", `${copy}:bench`, into]),
     },
     {
-      name: "docker load, archive on disk",
+      name: "mortise, uncompressed archive on disk",
+      needs: "skopeo",
+      before: () => save(layout, saved),
+      unpack: (into) => pull(into, { kind: "local", path: saved }),
+    },
+    {
+      name: "docker load, uncompressed archive on disk",
       needs: "docker",
       before: async () => {
-        rmSync(saved, { force: true });
-        await program("skopeo", [
-          "copy",
-          "-q",
-          `oci:${layout}:bench`,
-          `docker-archive:${saved}:mortise-bench/image:1`,
-        ]);
-        spawnSync("docker", ["rmi", "-f", "mortise-bench/image:1"], { stdio: "ignore" });
+        await save(layout, saved);
+        removeFromDocker();
       },
-      unpack: async () => {
-        await program("docker", ["load", "-q", "-i", saved]);
-        spawnSync("docker", ["rmi", "-f", "mortise-bench/image:1"], { stdio: "ignore" });
-      },
+      unpack: () => program("docker", ["load", "-q", "-i", saved]),
+      after: removeFromDocker,
     },
   ];
+}
+
+async function save(layout: string, archive: string): Promise<void> {
+  rmSync(archive, { force: true });
+  await program("skopeo", ["copy", "-q", `oci:${layout}:bench`, `docker-archive:${archive}:${SAVED_NAME}`]);
+}
+
+function removeFromDocker(): void {
+  spawnSync("docker", ["rmi", "-f", SAVED_NAME], { stdio: "ignore" });
 }
 
 async function pull(into: string, place: Parameters<ImageStore["pull"]>[0]): Promise<void> {
@@ -108,12 +118,13 @@ function reasonNotToRun({ needs }: Contestant): string | undefined {
   return undefined;
 }
 
-async function time({ before, unpack }: Contestant, directory: string): Promise<number> {
+async function time({ before, unpack, after }: Contestant, directory: string): Promise<number> {
   const into = path.join(directory, "unpacked");
   for (const left of [into, path.join(directory, "copy")]) rmSync(left, { recursive: true, force: true });
   await before?.();
   mkdirSync(directory, { recursive: true });
   const { ms } = await timed(() => unpack(into));
+  after?.();
   rmSync(into, { recursive: true, force: true });
   return ms;
 }

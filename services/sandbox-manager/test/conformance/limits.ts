@@ -62,11 +62,12 @@ export function describeLimits(kit: Kit): void {
     test.skipIf(!kit.can.isolation)(
       "a small cpu share is kept to, and the wait for it is measured",
       async () => {
-        const sandbox = await kit.create({ limits: { ...LIMITS, cpus: 0.2 } });
-        const spin = "const end = Date.now() + 1500; while (Date.now() < end);";
+        const sandbox = await kit.create({ limits: { ...LIMITS, cpus: 0.1 } });
+        // So much work, not so much time: on a busy machine nothing would be left to hold back.
+        const spin = "while (process.cpuUsage().user < 250_000);";
         const { usage, wallMs } = await kit.run(sandbox, ["node", "-e", spin]);
-        expect(usage.cpuMs).toBeLessThan(wallMs * 0.35);
-        expect(usage.throttledMs).toBeGreaterThan(100);
+        expect(usage.cpuMs).toBeLessThan(wallMs * 0.2);
+        expect(usage.throttledMs).toBeGreaterThan(0);
       },
     );
 

@@ -20,9 +20,9 @@ export async function readLayersTree(layers: readonly string[], directory: strin
   const place = lookUp(layers, directory);
   if (place.kind === "link") throw noDirectory(directory, `${place.at} is a symbolic link`);
   if (place.kind !== "directory") throw noDirectory(directory, "the image has no such directory");
-  const leaves = [...leavesBelow(place.directories, (name) => name === ".git")];
   const entries: TreeEntry[] = [];
-  const rest = leaves.values();
+  // Found while others are read, not all at once: directories of a large image take their time.
+  const rest = leavesBelow(place.directories, (name) => name === ".git");
   const readSome = async (): Promise<void> => {
     for (const leaf of rest) {
       const entry = await entryOf(leaf);
