@@ -1,8 +1,8 @@
 /**
  * Measures sandboxes. Usage: node bench/dist/sandbox/main.js [what…] [--short] [--backend=runc|docker|process]
- * [--out=FILE] with what of lifecycle, load, churn, unpack; all of them when none is named. `unpack` compares with the
- * programs skopeo, umoci and docker where they are installed. Needs what the backend needs: for runc, root on Linux.
- * Prints the machine and every result as JSON.
+ * [--out=FILE] with what of lifecycle, load, churn, network, unpack; all of them when none is named. `unpack` compares
+ * with the programs skopeo, umoci and docker where they are installed. Needs what the backend needs: for runc, and for
+ * `network` whatever the backend, root on Linux. Prints the machine and every result as JSON.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -14,6 +14,7 @@ import { load, machine } from "../proxy/machine.js";
 import { measureChurn } from "./churn.js";
 import { measureLifecycle } from "./lifecycle.js";
 import { measureUnderLoad } from "./load.js";
+import { measureNetworks } from "./network.js";
 import { SandboxStand } from "./stand.js";
 import { measureUnpack } from "./unpack.js";
 
@@ -39,6 +40,7 @@ const MEASUREMENTS: Readonly<Record<string, () => Promise<object>>> = {
   lifecycle: () => withStand((stand) => measureLifecycle(stand, isShort ? 5 : 40)),
   load: () => withStand((stand) => measureUnderLoad(stand, isShort ? [1, 4] : [1, 4, 16, 64])),
   churn: () => withStand((stand) => measureChurn(stand, isShort ? 10 : 100)),
+  network: () => measureNetworks(isShort ? 5 : 100),
   unpack: () => measureUnpack(directory, isShort ? 1 : 3),
 };
 

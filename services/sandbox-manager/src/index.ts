@@ -3,9 +3,11 @@
  * import each other; this is for tools and tests.
  */
 export { DockerBackend } from "./backend/docker/backend.js";
+export { SandboxNetwork } from "./backend/network/index.js";
 export { ProcessBackend } from "./backend/process/backend.js";
 export { RuncBackend } from "./backend/runc/backend.js";
 export { sweep } from "./backend/runc/sweep.js";
+export { withinNetworkNamespace } from "./backend/runc/syscalls.js";
 export * from "./backend/types.js";
 export { ImageStore } from "./images/store/image-store.js";
 export { decodePatch, encodePatch } from "./patch/codec.js";

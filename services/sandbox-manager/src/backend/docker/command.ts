@@ -37,6 +37,8 @@ export class ContainerCommand {
   #ending: Ending | undefined;
   #pid = 0;
   #exec: Docker.Exec | undefined;
+  #killing: Promise<void> | undefined;
+  #isOver = false;
 
   constructor(facts: CommandFacts) {
     this.#facts = facts;
@@ -74,6 +76,8 @@ export class ContainerCommand {
     } catch (error) {
       return this.#ended() ?? { kind: "refused", reason: (error as Error).message };
     } finally {
+      await this.#killing;
+      this.#isOver = true;
       clearTimeout(timer);
       command.signal?.removeEventListener("abort", abort);
     }
@@ -105,6 +109,8 @@ export class ContainerCommand {
     } finally {
       clearInterval(watch);
     }
+    // A daemon that wrote elsewhere, and one that is being killed.
+    await this.#kill();
     return this.#ended() ?? (await this.#outcome());
   }
 
@@ -147,16 +153,21 @@ export class ContainerCommand {
     if (this.#pid !== 0 && !existsSync(`/proc/${this.#pid}`)) await this.#kill();
   }
 
-  /** Rejections are of a container that is gone. */
-  async #kill(): Promise<void> {
+  /** Once at a time, and never after this command: what runs then is another's. */
+  #kill(): Promise<void> {
+    if (this.#isOver) return Promise.resolve();
+    this.#killing ??= this.#killWhatIsThere().finally(() => {
+      this.#killing = undefined;
+    });
+    return this.#killing;
+  }
+
+  async #killWhatIsThere(): Promise<void> {
     const { processes, isAlone } = this.#facts;
-    try {
-      if (isAlone()) {
-        if (!processes.isIdle) await processes.killAll();
-      } else if (this.#pid !== 0) await processes.killTree(this.#pid);
-    } catch {
-      // Its stream ends with it, and says the rest.
-    }
+    const isAnything = isAlone() ? !processes.isIdle : this.#pid !== 0;
+    if (!isAnything) return;
+    // A rejection is that of a container which is gone: the stream ends with it, and says the rest.
+    await processes.killCommand(this.#pid || undefined, isAlone).catch(() => undefined);
   }
 
   #ended(): Outcome | undefined {

@@ -59,14 +59,17 @@ export class ContainerProcesses {
     return this.#others().length === 0;
   }
 
-  /** Kills everything but the first process (P1). */
-  killAll(): Promise<void> {
-    return this.#killFrozen(() => this.#others());
-  }
-
-  /** Kills a process and its descendants; one that gave up its parent is found by `killAll` only. */
-  killTree(root: number): Promise<void> {
-    return this.#killFrozen(() => descendants(root, this.#others()));
+  /**
+   * Kills a command's processes (P1).
+   * @param root its own process, when it is known: without more knowledge only that one's descendants are its own
+   * @param isAlone whether no other command runs; asked once everything stands still
+   */
+  killCommand(root: number | undefined, isAlone: () => boolean): Promise<void> {
+    return this.#killFrozen(() => {
+      const others = this.#others();
+      if (isAlone()) return others;
+      return root === undefined ? [] : descendants(root, others);
+    });
   }
 
   #others(): number[] {

@@ -222,8 +222,9 @@ export class DockerImages {
 
 /** The engine answers with words, and with a status only when it fails before it begins. */
 function codeOf({ message, statusCode }: Error & { statusCode?: number }) {
-  if (/unauthorized|denied|authentication/i.test(message)) return "MORTISE_SANDBOX_IMAGE_DENIED";
-  if (statusCode === 404 || /not found|manifest unknown|no matching manifest/i.test(message))
+  if (/unauthorized|denied|authentication|no basic auth/i.test(message))
+    return "MORTISE_SANDBOX_IMAGE_DENIED";
+  if (statusCode === 404 || /not found|manifest unknown|no matching manifest|HTTP 404/i.test(message))
     return "MORTISE_SANDBOX_IMAGE_UNKNOWN";
   return "MORTISE_SANDBOX_IMAGE_REGISTRY";
 }

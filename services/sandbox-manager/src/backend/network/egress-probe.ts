@@ -98,9 +98,10 @@ function begin(target: ProbeTarget): Begun {
 async function settle(begun: readonly Begun[]): Promise<void> {
   const deadline = performance.now() + PATIENCE_MS;
   const undecided = () => begun.some(({ attempt }) => attempt?.state === "pending");
-  while (undecided() && performance.now() < deadline) {
-    await delay(PAUSE_MS);
+  for (;;) {
     for (const { attempt } of begun) attempt?.look();
+    if (!undecided() || performance.now() >= deadline) return;
+    await delay(PAUSE_MS);
   }
 }
 
