@@ -36,7 +36,5 @@ export async function sharesHistory(
 export function linkRepository(root: RootDirectory, gitDirectory: string, repository: string): void {
   const config = root.text(joined(gitDirectory, "config")) ?? "";
   makeRepository(repository, objectFormatOf(config));
-  objectDirectories(root, gitDirectory).forEach((objects, i) => {
-    linkObjects(root, objects, repository, i === 0 ? "" : i.toString(16).padStart(2, "0"));
-  });
+  linkObjects(root, objectDirectories(root, gitDirectory), repository);
 }

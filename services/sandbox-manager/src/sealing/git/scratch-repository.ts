@@ -5,7 +5,6 @@
  */
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { nameOf } from "../byte-path.js";
 import type { RootDirectory } from "../root-directory.js";
 
 const LOOSE_DIRECTORY = /^[0-9a-f]{2}$/;
@@ -31,40 +30,37 @@ export function makeRepository(directory: string, format: ObjectFormat = "sha1")
   );
 }
 
-/** Makes the objects below one `objects` directory of the image visible in a repository made here. */
-export function linkObjects(root: RootDirectory, objects: string, repository: string, prefix: string): void {
+/**
+ * Makes directories of objects of the image visible in a repository made here. The first become its own, the others
+ * lie beside it and are named by an alternates file of ours.
+ */
+export function linkObjects(root: RootDirectory, objects: readonly string[], repository: string): void {
+  const borrowed = objects.slice(1).map((_, i) => path.join(repository, `borrowed-${i}`));
+  writeFileSync(path.join(repository, "objects/info/alternates"), borrowed.map((at) => `${at}\n`).join(""));
+  for (const at of borrowed) mkdirSync(path.join(at, "pack"), { recursive: true });
+  [path.join(repository, "objects"), ...borrowed].slice(0, objects.length).forEach((target, i) => {
+    linkDirectory(root, objects[i]!, target);
+  });
+}
+
+function linkDirectory(root: RootDirectory, objects: string, target: string): void {
   for (const entry of root.list(objects).entries) {
     if (entry.kind !== "directory") continue;
+    const at = path.join(target, entry.name);
     if (LOOSE_DIRECTORY.test(entry.name)) {
-      const target = path.join(repository, "objects", entry.name);
-      mkdirSync(target, { recursive: true });
-      for (const file of filesOf(root, entry.path, LOOSE_NAME))
-        link(root, file, path.join(target, nameOf(file)));
-    } else if (entry.name === "pack") {
-      // Packs of one repository are told apart by their names, those of several by what stands before.
-      const names = filesOf(root, entry.path, PACK_NAME);
-      for (const file of names)
-        link(
-          root,
-          file,
-          path.join(repository, "objects/pack", nameOf(file).replace("pack-", `pack-${prefix}`)),
-        );
-    }
+      const { entries } = root.list(entry.path);
+      // A directory of nothing but plain files is linked whole, which spares a link for every object.
+      if (entries.every(({ kind }) => kind === "file")) symlinkSync(root.host(entry.path), at);
+      else {
+        mkdirSync(at);
+        linkFiles(root, entry.path, at, LOOSE_NAME);
+      }
+    } else if (entry.name === "pack") linkFiles(root, entry.path, at, PACK_NAME);
   }
 }
 
-function filesOf(root: RootDirectory, directory: string, name: RegExp): string[] {
-  const found = root
-    .list(directory)
-    .entries.filter((entry) => entry.kind === "file" && name.test(entry.name));
-  return found.map((entry) => entry.path);
-}
-
-function link(root: RootDirectory, file: string, target: string): void {
-  try {
-    symlinkSync(root.host(file), Buffer.from(target));
-  } catch (error) {
-    // The same object, loose in two repositories that are looked at together.
-    if ((error as { code?: string }).code !== "EEXIST") throw error;
-  }
+function linkFiles(root: RootDirectory, directory: string, target: string, name: RegExp): void {
+  for (const entry of root.list(directory).entries)
+    if (entry.kind === "file" && name.test(entry.name))
+      symlinkSync(root.host(entry.path), path.join(target, entry.name));
 }

@@ -42,9 +42,7 @@ export async function trackedFiles(
     const directory = path.join(copy, "git");
     makeRepository(directory, repository.format);
     // Only a sparse index needs them: git expands the directories in it.
-    repository.objects.forEach((objects, i) => {
-      linkObjects(root, objects, directory, i === 0 ? "" : i.toString(16).padStart(2, "0"));
-    });
+    linkObjects(root, repository.objects, directory);
     // An index may be split in two files.
     for (const { name, kind, path: at } of root.list(gitDirectory).entries)
       if (kind === "file" && (name === "index" || /^sharedindex\.[0-9a-f]+$/.test(name)))

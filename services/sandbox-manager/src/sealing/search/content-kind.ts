@@ -4,7 +4,15 @@
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { Readable } from "node:stream";
-import { createGunzip, createInflate, createZstdDecompress } from "node:zlib";
+import {
+  createGunzip,
+  createInflate,
+  createZstdDecompress,
+  gunzipSync,
+  inflateRawSync,
+  inflateSync,
+  zstdDecompressSync,
+} from "node:zlib";
 
 export type PackedKind = "gzip" | "zstd" | "zlib" | "xz" | "bzip2" | "tar" | "zip" | "pack" | "bundle";
 
@@ -28,6 +36,30 @@ export function packedKind(head: Buffer): PackedKind | undefined {
   // RFC 1950: a deflate stream with a 32 KiB window, and a check over the first two bytes.
   if (head[0] === 0x78 && head.byteLength > 2 && head.readUInt16BE(0) % 31 === 0) return "zlib";
   return undefined;
+}
+
+/** Small contents are decoded in one call: a stream costs more than what it carries. */
+export const SMALL_BYTES = 1024 * 1024;
+const MAX_SMALL_OUTPUT_BYTES = 16 * 1024 * 1024;
+const SMALL_DECODERS = {
+  gzip: gunzipSync,
+  zlib: inflateSync,
+  zstd: zstdDecompressSync,
+  deflate: inflateRawSync,
+};
+
+/**
+ * The decompressed bytes, or undefined when they are to be had as a stream only: of large or damaged content, whose
+ * beginning may still say something.
+ */
+export function decodedWhole(kind: PackedKind | "deflate", bytes: Buffer): Buffer | undefined {
+  if (bytes.byteLength > SMALL_BYTES || !Object.hasOwn(SMALL_DECODERS, kind)) return undefined;
+  try {
+    const options = { maxOutputLength: MAX_SMALL_OUTPUT_BYTES };
+    return SMALL_DECODERS[kind as keyof typeof SMALL_DECODERS](bytes, options);
+  } catch {
+    return undefined;
+  }
 }
 
 export class NoDecoder extends Error {}

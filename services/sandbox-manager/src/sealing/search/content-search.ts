@@ -5,7 +5,16 @@
 import { ByteSource } from "../../images/archive/byte-source.js";
 import { TarReader } from "../../images/archive/tar-reader.js";
 import type { SearchLimits } from "../types.js";
-import { decoded, HEAD_BYTES, NoDecoder, type PackedKind, packedKind } from "./content-kind.js";
+import {
+  decoded,
+  decodedWhole,
+  HEAD_BYTES,
+  NoDecoder,
+  type PackedKind,
+  packedKind,
+  SMALL_BYTES,
+} from "./content-kind.js";
+import { beginning, chunksOf } from "./file-scan.js";
 import type { Findings } from "./findings.js";
 import type { Matcher } from "./matcher.js";
 import type { ObjectSearch } from "./object-search.js";
@@ -15,15 +24,6 @@ import { zipMembers } from "./zip.js";
 const MAX_INNER_ZIP_BYTES = 512 * 1024 * 1024;
 
 class OverLimit extends Error {}
-
-export interface Content {
-  /** Byte string; `archive!member` for what lies inside. */
-  readonly path: string;
-  /** From the beginning, each time it is called. */
-  readonly open: () => AsyncIterable<Uint8Array>;
-  /** The file it is, where it is one. */
-  readonly fd?: number;
-}
 
 interface Nesting {
   readonly depth: number;
@@ -44,12 +44,32 @@ export class ContentSearch {
     this.#objects = objects;
   }
 
-  /** Searches what is inside a packed file. Its own bytes are the caller's. */
-  async inside(content: Content, kind: PackedKind): Promise<void> {
+  /** Searches what is inside a packed file, which stays open. Its own bytes are the caller's. */
+  async inside(path: string, fd: number, size: number, kind: PackedKind): Promise<void> {
     const nesting = { depth: 1, budget: { left: this.#limits.decompressedBytes } };
-    await this.#guarded(content.path, kind, () =>
-      this.#unpack(content.path, kind, content.open(), nesting, content.fd),
-    );
+    await this.#guarded(path, kind, async () => {
+      if (size <= SMALL_BYTES && kind !== "zip")
+        await this.#unpackWhole(path, kind, beginning(fd, size), nesting);
+      else await this.#unpack(path, kind, chunksOf(fd), nesting, fd);
+    });
+  }
+
+  async #unpackWhole(path: string, kind: PackedKind, bytes: Buffer, nesting: Nesting): Promise<void> {
+    if (nesting.depth > this.#limits.depth) throw new OverLimit();
+    const content = decodedWhole(kind, bytes);
+    if (content === undefined) await this.#unpack(path, kind, once(bytes), nesting);
+    else await this.#whole(`${path}!`, content, nesting);
+  }
+
+  /** As `#content`, of bytes in hand. */
+  async #whole(path: string, bytes: Buffer, nesting: Nesting): Promise<void> {
+    this.#count(bytes, nesting);
+    this.#matcher.scan(bytes, bytes.byteLength, (probe) => this.#findings.hit("compressed", path, probe));
+    const kind = packedKind(bytes.subarray(0, HEAD_BYTES));
+    if (kind !== undefined)
+      await this.#guarded(path, kind, () =>
+        this.#unpackWhole(path, kind, bytes, { ...nesting, depth: nesting.depth + 1 }),
+      );
   }
 
   async #unpack(
@@ -61,7 +81,7 @@ export class ContentSearch {
   ): Promise<void> {
     if (nesting.depth > this.#limits.depth) throw new OverLimit();
     if (kind === "tar") await this.#tar(path, chunks, nesting);
-    else if (kind === "zip") await this.#zip(path, fd ?? (await this.#whole(chunks)), nesting);
+    else if (kind === "zip") await this.#zip(path, fd ?? (await inMemory(chunks)), nesting);
     else if (kind === "pack" || kind === "bundle") await this.#objects.pack(path, chunks, kind === "bundle");
     else await this.#content(`${path}!`, decoded(kind, chunks), nesting);
   }
@@ -102,7 +122,9 @@ export class ContentSearch {
       if (member.isEncrypted) this.#findings.gap(name, "encrypted");
       else
         await this.#guarded(name, "zip", async () => {
-          await this.#content(name, await member.open(), nesting);
+          const whole = await member.whole();
+          if (whole === undefined) await this.#content(name, await member.open(), nesting);
+          else await this.#whole(name, whole, nesting);
         });
     }
   }
@@ -111,27 +133,20 @@ export class ContentSearch {
   async *#searched(
     path: string,
     chunks: AsyncIterable<Uint8Array>,
-    { budget }: Nesting,
+    nesting: Nesting,
   ): AsyncGenerator<Uint8Array, void, undefined> {
     const scan = this.#matcher.stream((probe) => this.#findings.hit("compressed", path, probe));
     for await (const chunk of chunks) {
-      budget.left -= chunk.byteLength;
-      if (budget.left < 0) throw new OverLimit();
-      this.#findings.decompressedBytes += chunk.byteLength;
+      this.#count(chunk, nesting);
       scan(chunk);
       yield chunk;
     }
   }
 
-  async #whole(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
-    const parts: Uint8Array[] = [];
-    let length = 0;
-    for await (const chunk of chunks) {
-      length += chunk.byteLength;
-      if (length > MAX_INNER_ZIP_BYTES) throw new OverLimit();
-      parts.push(chunk);
-    }
-    return Buffer.concat(parts);
+  #count({ byteLength }: Uint8Array, { budget }: Nesting): void {
+    budget.left -= byteLength;
+    if (budget.left < 0) throw new OverLimit();
+    this.#findings.decompressedBytes += byteLength;
   }
 
   /** Content that cannot be read becomes a gap. Two bytes make a zlib stream: damage there only means that it is none. */
@@ -144,6 +159,21 @@ export class ContentSearch {
       else if (kind !== "zlib") this.#findings.gap(path, "damaged");
     }
   }
+}
+
+async function inMemory(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of chunks) {
+    length += chunk.byteLength;
+    if (length > MAX_INNER_ZIP_BYTES) throw new OverLimit();
+    parts.push(chunk);
+  }
+  return Buffer.concat(parts);
+}
+
+async function* once(bytes: Buffer): AsyncGenerator<Uint8Array> {
+  yield bytes;
 }
 
 /** The first bytes, or fewer where they end; what was taken is to be put back with `prepended`. */

@@ -64,3 +64,9 @@ export async function* chunksOf(fd: number): AsyncGenerator<Uint8Array> {
     yield chunk.subarray(0, n);
   }
 }
+
+/** The first `length` bytes of a file, or all of a shorter one. */
+export function beginning(fd: number, length: number): Buffer {
+  const bytes = Buffer.allocUnsafe(length);
+  return bytes.subarray(0, readSync(fd, bytes, 0, length, 0));
+}

@@ -73,10 +73,13 @@ export class Matcher {
   stream(onMatch: (id: string) => void): (chunk: Uint8Array) => void {
     let tail = Buffer.alloc(0);
     return (chunk) => {
-      const joined = Buffer.concat([tail, chunk]);
-      this.scan(joined, joined.byteLength, onMatch);
-      // What a match in the tail alone says was said before; saying it again does no harm.
-      tail = Buffer.from(joined.subarray(Math.max(0, joined.byteLength - this.overlap)));
+      const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+      // What begins before the chunk ends at most `overlap` bytes into it. Matches in the tail alone are told twice.
+      const seam = Buffer.concat([tail, bytes.subarray(0, this.overlap)]);
+      if (tail.byteLength > 0) this.scan(seam, seam.byteLength, onMatch);
+      this.scan(bytes, bytes.byteLength, onMatch);
+      const rest = bytes.byteLength < this.overlap ? seam : bytes;
+      tail = Buffer.from(rest.subarray(Math.max(0, rest.byteLength - this.overlap)));
     };
   }
 }

@@ -115,8 +115,7 @@ class RootSearch {
         this.#names.scan(fd, stat, (probe) => this.#findings.hit("bytecode", entry.path, probe));
       const kind = packedKind(found.head);
       if (kind === "pack" || kind === "bundle") return "pack";
-      if (kind !== undefined)
-        await this.#contents.inside({ path: entry.path, open: () => chunksOf(fd), fd }, kind);
+      if (kind !== undefined) await this.#contents.inside(entry.path, fd, stat.size, kind);
       return undefined;
     } finally {
       closeSync(fd);
