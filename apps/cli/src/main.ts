@@ -3,6 +3,7 @@ import { MortiseError } from "@mortise/contracts";
 import { Command, CommanderError } from "commander";
 import { addCapture } from "./commands/capture.js";
 import { addCheck } from "./commands/check.js";
+import { addClean } from "./commands/clean.js";
 import { addCompose } from "./commands/compose.js";
 import { addConformance } from "./commands/conformance.js";
 import { addGrade } from "./commands/grade.js";
@@ -30,6 +31,7 @@ for (const add of [
   addTasks,
   addTemplates,
   addRuns,
+  addClean,
   addProvision,
   addCompose,
   addCapture,

@@ -9,6 +9,7 @@ export { RuncBackend } from "./backend/runc/backend.js";
 export { sweep } from "./backend/runc/sweep.js";
 export { withinNetworkNamespace } from "./backend/runc/syscalls.js";
 export * from "./backend/types.js";
+export { type CleanedPlace, type CleanOptions, clean } from "./cleaning/clean.js";
 export { ImageStore } from "./images/store/image-store.js";
 export { decodePatch, encodePatch } from "./patch/codec.js";
 export type { Patch, PatchEntry } from "./patch/patch.js";

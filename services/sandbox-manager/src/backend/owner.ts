@@ -15,18 +15,24 @@ export function ownerMark(stateDirectory: string): string {
   return sha256(realpathSync(stateDirectory)).slice(0, MARK_LENGTH);
 }
 
-/** Makes this process the owner. Rejects with MORTISE_SANDBOX_STATE_IN_USE while another owner lives. */
-export function claim(stateDirectory: string): void {
-  mkdirSync(stateDirectory, { recursive: true, mode: 0o755 });
+/** Process that owns the state directory now; undefined when none that lives does. */
+export function liveOwner(stateDirectory: string): number | undefined {
   const file = path.join(stateDirectory, "owner");
   const earlier = existsSync(file) ? readFileSync(file, "utf8") : "";
   const pid = Number(earlier.split(" ")[0]);
-  if (pid > 0 && pid !== process.pid && earlier === processIdentity(pid))
+  return pid > 0 && earlier === processIdentity(pid) ? pid : undefined;
+}
+
+/** Makes this process the owner. Rejects with MORTISE_SANDBOX_STATE_IN_USE while another owner lives. */
+export function claim(stateDirectory: string): void {
+  mkdirSync(stateDirectory, { recursive: true, mode: 0o755 });
+  const pid = liveOwner(stateDirectory);
+  if (pid !== undefined && pid !== process.pid)
     throw new MortiseError({
       code: "MORTISE_SANDBOX_STATE_IN_USE",
       message: `${stateDirectory} belongs to process ${pid}`,
     });
-  writeFileSync(file, processIdentity(process.pid) ?? `${process.pid}`);
+  writeFileSync(path.join(stateDirectory, "owner"), processIdentity(process.pid) ?? `${process.pid}`);
 }
 
 export function release(stateDirectory: string): void {

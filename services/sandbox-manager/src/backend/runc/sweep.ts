@@ -51,7 +51,8 @@ function countContainers(run: string): number {
   ).length;
 }
 
-function mountsBelow(directory: string): string[] {
+/** Mount points at and below a directory, as this process sees them. */
+export function mountsBelow(directory: string): string[] {
   return readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")
     .map((line) => unescapeMountPath(line.split(" ")[4] ?? ""))
