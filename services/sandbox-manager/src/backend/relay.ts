@@ -113,7 +113,7 @@ export class ModelRelay {
 }
 
 /** Either end failing ends both; the harness sees a broken connection and retries, as it would anywhere. */
-export function splice(inner: net.Socket, outer: net.Socket): void {
+function splice(inner: net.Socket, outer: net.Socket): void {
   for (const [socket, other] of [
     [inner, outer],
     [outer, inner],

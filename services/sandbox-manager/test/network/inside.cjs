@@ -1,13 +1,25 @@
 /** Runs in a sandbox's network namespace and tries what it is told to; answers with what came back or the error code. */
 const net = require("node:net");
+const tls = require("node:tls");
 const dgram = require("node:dgram");
 
 const held = new Map();
 const attempts = {
-  get({ host, port }) {
-    return exchange(host, port, "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").then(
-      (text) => text.split("\r\n\r\n")[1] ?? text,
-    );
+  get({ host, port, site = "x", target = "/" }) {
+    const request = `GET ${target} HTTP/1.1\r\nhost: ${site}\r\nconnection: close\r\n\r\n`;
+    return exchange(host, port, request).then((text) => text.split("\r\n\r\n")[1] ?? text);
+  },
+  /** The hello of a TLS connection, whatever is answered. */
+  hello({ host, port, site }) {
+    return new Promise((resolve) => {
+      const socket = tls.connect({ host, port, ...(site === "" ? {} : { servername: site }) });
+      socket.on("error", ({ code }) => resolve(code));
+      socket.on("close", () => resolve("closed"));
+    });
+  },
+  /** Bytes as they are. */
+  say({ host, port, content }) {
+    return exchange(host, port, content);
   },
   /** Says all it has to say before the other side says anything. */
   send({ host, port, bytes }) {

@@ -46,10 +46,13 @@ async function serve(host: string, answer: string, port = 0): Promise<number> {
 }
 
 interface Attempted {
-  readonly kind: "get" | "send" | "hold" | "ended" | "udp";
+  readonly kind: "get" | "hello" | "say" | "send" | "hold" | "ended" | "udp";
   readonly host: string;
   readonly port: number;
   readonly bytes?: number;
+  readonly site?: string;
+  readonly target?: string;
+  readonly content?: string;
 }
 
 const insiders = new Map<SandboxNetwork, ChildProcess>();
@@ -192,7 +195,38 @@ describe.skipIf(!hasNft)("an allow-list", () => {
     const port = await serve(ALLOWED, "mirror");
     const network = await create(allow(["Mirror.Example."]));
     expect(network.knownHosts).toEqual([{ name: "mirror.example", addresses: [ALLOWED] }]);
-    expect(await get(network, ALLOWED, port)).toBe("mirror");
+    expect(await inside(network, { kind: "get", host: ALLOWED, port, site: "mirror.example" })).toBe(
+      "mirror",
+    );
+  });
+
+  test("allows an address for the names it was given for, and no other site there", async () => {
+    const heard: Buffer[] = [];
+    const server = net.createServer((socket) => {
+      socket.on("data", (chunk) => heard.push(chunk)).on("error", () => undefined);
+      socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\n\r\nanswered"));
+    });
+    await new Promise<void>((resolve) => server.listen(0, ALLOWED, resolve));
+    onEnd.push(() => server.close());
+    const { port } = server.address() as net.AddressInfo;
+    const network = await create(allow(["mirror.example"]));
+    const place = { host: ALLOWED, port };
+    const isHeard = async (attempted: Omit<Attempted, "host" | "port">) => {
+      heard.length = 0;
+      await inside(network, { ...attempted, ...place });
+      return heard.length > 0;
+    };
+    expect(await isHeard({ kind: "hello", site: "mirror.example" })).toBe(true);
+    expect(await isHeard({ kind: "hello", site: "other.example" })).toBe(false);
+    expect(await isHeard({ kind: "hello", site: "" })).toBe(false);
+    expect(await isHeard({ kind: "get", site: `mirror.example:${port}` })).toBe(true);
+    expect(await isHeard({ kind: "get", site: "other.example" })).toBe(false);
+    expect(await isHeard({ kind: "get", site: "mirror.example", target: "http://other.example/" })).toBe(
+      false,
+    );
+    expect(await isHeard({ kind: "say", content: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" })).toBe(false);
+    expect(await isHeard({ kind: "say", content: "SSH-2.0-client\r\n" })).toBe(true);
+    expect(network.nDenied).toBe(5);
   });
 
   test("that is empty is no more than the model", async () => {

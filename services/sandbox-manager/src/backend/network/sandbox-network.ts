@@ -16,7 +16,7 @@ import { createNetworkNamespace, withinNetworkNamespace } from "../runc/syscalls
 import { MODEL_PORT, type Network, type NetworkProof } from "../types.js";
 import { type AllowedHost, type AllowedHostRules, resolveAllowedHosts } from "./allowed-hosts.js";
 import { type ProbeTarget, probeNamespace } from "./egress-probe.js";
-import { EgressRelay } from "./egress-relay.js";
+import { type AllowedAddresses, EgressRelay } from "./egress-relay.js";
 import { addLoopbackAddress, removeLoopbackAddress } from "./loopback-address.js";
 import { listenOn, portOf } from "./sockets.js";
 import { steer, stopSteering } from "./steering.js";
@@ -178,7 +178,7 @@ export class SandboxNetwork {
       closeSync(listener);
       throw error;
     }
-    return EgressRelay.adopt(listener, new Set(addresses));
+    return EgressRelay.adopt(listener, namesByAddress(hosts));
   }
 
   async #closeAll(): Promise<void> {
@@ -232,6 +232,15 @@ export class SandboxNetwork {
 
 function addressesOf(hosts: readonly AllowedHost[]): string[] {
   return [...new Set(hosts.flatMap(({ addresses }) => addresses))];
+}
+
+/** An address that a task names itself is allowed for every name. */
+function namesByAddress(hosts: readonly AllowedHost[]): AllowedAddresses {
+  const names = new Map<string, Set<string>>();
+  for (const { name, addresses } of hosts)
+    for (const address of addresses) names.set(address, (names.get(address) ?? new Set()).add(name));
+  for (const { name } of hosts) if (net.isIPv4(name)) names.set(name, new Set());
+  return names;
 }
 
 function removeIfThere(address: string): void {
