@@ -78,18 +78,22 @@ export class Container {
   }
 
   async #run(command: Command): Promise<ExecResult> {
-    const startedAt = performance.now();
+    let startedAt = performance.now();
+    let timer: NodeJS.Timeout | undefined;
     const stdout = new OutputCollector(this.#facts.outputBytes);
     const stderr = new OutputCollector(this.#facts.outputBytes);
     const abort = () => this.kill("cancelled");
-    const timer = setTimeout(() => this.kill("timeout"), command.timeoutMs);
     command.signal?.addEventListener("abort", abort, { once: true });
     if (command.signal?.aborted) this.#ending = "cancelled";
+    // Its time begins when it is its turn: a busy host is no fault of the command's.
+    const begin = () => {
+      if (this.#ending !== undefined) return NOT_STARTED;
+      startedAt = performance.now();
+      timer = setTimeout(() => this.kill("timeout"), command.timeoutMs);
+      return this.#launch(command, stdout, stderr);
+    };
     try {
-      const status = await this.#facts.starts.pass(
-        () => (this.#ending === undefined ? this.#launch(command, stdout, stderr) : NOT_STARTED),
-        () => this.#firstProcess() !== undefined,
-      );
+      const status = await this.#facts.starts.pass(begin, () => this.#firstProcess() !== undefined);
       const { usage } = this;
       return {
         outcome: this.#outcome(status, usage),
