@@ -27,6 +27,15 @@ const SITE_MEMORY_BYTES = 4 * 1024 ** 3;
 const SITE_DISK_BYTES = 1024 ** 3;
 const LOOK_INTERVAL_MS = 200;
 
+export interface TrialWish {
+  readonly run: string;
+  /** As the site file names it. */
+  readonly harness: string;
+  readonly split: string;
+  /** Lines of a script file. */
+  readonly script: readonly string[];
+}
+
 /** Everything the services recorded of one trial. */
 export interface TrialRecord {
   readonly solved: number;
@@ -86,12 +95,12 @@ export class Deployment {
     return new Deployment(directory, paths, cluster, checkpoint);
   }
 
-  /** Runs one trial of the only task to its verdict. */
-  async runTrial(run: string, harness: string, script: readonly string[]): Promise<TrialRecord> {
+  /** Runs one trial of the only task in a split to its verdict. */
+  async runTrial({ run, harness, split, script }: TrialWish): Promise<TrialRecord> {
     const engineFile = join(this.#directory, `${run}.jsonl`);
     await writeFile(engineFile, `${script.join("\n")}\n`);
     const runFile = join(this.#directory, `${run}.toml`);
-    await writeFile(runFile, stringify(this.#runConfig(run, harness, engineFile)));
+    await writeFile(runFile, stringify(this.#runConfig({ run, harness, split, engineFile })));
     if (this.#isStarted) await this.#cluster.switchRun(runFile);
     else await this.#cluster.startServices(runFile);
     this.#isStarted = true;
@@ -104,12 +113,13 @@ export class Deployment {
   }
 
   /** An evaluation of version 0 with one attempt, and no training. */
-  #runConfig(run: string, harness: string, engineFile: string): object {
+  #runConfig(wish: Omit<TrialWish, "script"> & { readonly engineFile: string }): object {
+    const { run, harness, split, engineFile } = wish;
     return {
       run: { id: run },
       policy: { checkpoint: this.#checkpoint },
       engine: { kind: "scripted", file: engineFile },
-      tasks: { train: "train", evaluate: "train" },
+      tasks: { train: split, evaluate: split },
       rollout: {
         harness,
         maxTokensPerTurn: 8_192,

@@ -14,7 +14,7 @@ import { RuncBackend } from "@mortise/sandbox-manager";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Deployment, type TrialRecord } from "./deployment.js";
 import { scriptLines } from "./script.js";
-import { solvingCalls, writeTask } from "./task.js";
+import { ON_HOST_IMAGE, solvingCalls, WITHOUT_LIBRARY, writeTasks } from "./task.js";
 
 interface Subject {
   /** As the site file names it. */
@@ -23,6 +23,8 @@ interface Subject {
   readonly settings: HarnessSettings;
   readonly vocabulary: ToolVocabulary;
   readonly hasTranscript: boolean;
+  /** Whether it is the same harness as another one, over another model API: images are none of its business. */
+  readonly isVariant: boolean;
   /** Absent for what needs no runtime. */
   readonly adapter?: HarnessAdapter;
 }
@@ -33,6 +35,7 @@ const adapted = (adapter: HarnessAdapter, wireApi: WireApi): Subject => ({
   settings: { adapter: adapter.name as "mini", wireApi, contextTokens: 300_000, maxOutputTokens: 4_096 },
   vocabulary: adapter.tools(wireApi),
   hasTranscript: adapter.transcript.length > 0,
+  isVariant: wireApi !== adapter.wireApis[0],
   adapter,
 });
 
@@ -58,6 +61,7 @@ const command: Subject = {
   },
   vocabulary: { run: (script) => ({ name: "sh", arguments: { script } }) },
   hasTranscript: true,
+  isVariant: false,
 };
 
 const asked = process.env.MORTISE_HARNESSES?.split(",");
@@ -69,17 +73,20 @@ const chosen = subjects.filter(({ name }) => asked === undefined || asked.includ
 const runc = await new RuncBackend({ stateDirectory: tmpdir(), runc: "runc" }).availability();
 if (!runc.ok) console.log(`harnesses in sandboxes skipped: ${runc.reason}`);
 
-const runOf = (name: string, what: string) => `${name}-${what}`;
+const RUNS = ["solves", "idles", "in-image"] as const;
+const runOf = (name: string, what: (typeof RUNS)[number]) => `${name}-${what}`;
+/** What runs with the image's own C library, and says so when there is none. */
+const isNative = ({ adapter }: Subject) => adapter?.name === "claude-code" || adapter?.name === "opencode";
 
 describe.runIf(runc.ok)("inside runc", () => {
   const directory = mkdtempSync(join(tmpdir(), "mortise-harness-task-"));
   const tasks = join(directory, "tasks");
   const unobtainable = new Map<string, string>();
-  let task: ReturnType<typeof writeTask>;
+  let task: Awaited<ReturnType<typeof writeTasks>>;
   let deployment: Deployment;
 
   beforeAll(async () => {
-    task = writeTask(tasks);
+    task = await writeTasks(tasks, directory);
     for (const { name, adapter } of chosen) {
       if (adapter === undefined) continue;
       const options = { folder: harnessFolder(adapter.name), onProgress: console.log };
@@ -87,7 +94,7 @@ describe.runIf(runc.ok)("inside runc", () => {
     }
     const usable = chosen.filter(({ name }) => !unobtainable.has(name));
     const site = Object.fromEntries(usable.map(({ name, settings }) => [name, settings]));
-    const runs = usable.flatMap(({ name }) => [runOf(name, "solves"), runOf(name, "does-nothing")]);
+    const runs = usable.flatMap(({ name }) => RUNS.map((what) => runOf(name, what)));
     deployment = await Deployment.start(tasks, site, runs);
   });
   afterAll(async () => {
@@ -96,31 +103,22 @@ describe.runIf(runc.ok)("inside runc", () => {
   });
 
   describe.each(chosen)("$name", (subject) => {
-    const { name, version, vocabulary, hasTranscript } = subject;
+    const { name, vocabulary } = subject;
+
+    const solves = () => scriptLines(solvingCalls(task, vocabulary), vocabulary);
+    const trial = (what: (typeof RUNS)[number], split: string, script: readonly string[]) =>
+      deployment.runTrial({ run: runOf(name, what), harness: name, split, script });
 
     test("solves the task, and the verifier says so", async ({ skip }) => {
       skip(unobtainable.has(name), unobtainable.get(name));
-      const script = scriptLines(solvingCalls(task, vocabulary), vocabulary);
-      const record = await deployment.runTrial(runOf(name, "solves"), name, script);
-      const end = endOf(record);
-      expect(end, end.outputTail).toMatchObject({
-        termination: TerminationReason.COMPLETED,
-        harnessVersion: version,
-        patchEntries: 1,
-      });
-      expect(end.transcriptFiles > 0).toBe(hasTranscript);
-      expect(record.verdict).toMatchObject({ outcome: Outcome.RESOLVED, reward: 1 });
-      expect(record).toMatchObject({ solved: 1, invalid: 0 });
+      const record = await trial("solves", ON_HOST_IMAGE, solves());
+      expectSolved(record, subject);
       console.log(numbersOf(name, record));
     });
 
     test("that does nothing has not solved it", async ({ skip }) => {
       skip(unobtainable.has(name), unobtainable.get(name));
-      const record = await deployment.runTrial(
-        runOf(name, "does-nothing"),
-        name,
-        scriptLines([], vocabulary),
-      );
+      const record = await trial("idles", ON_HOST_IMAGE, scriptLines([], vocabulary));
       const end = endOf(record);
       expect(end, end.outputTail).toMatchObject({
         termination: TerminationReason.COMPLETED,
@@ -128,8 +126,33 @@ describe.runIf(runc.ok)("inside runc", () => {
       });
       expect(record.verdict).toMatchObject({ outcome: Outcome.UNRESOLVED, reward: 0 });
     });
+
+    test("in an image without a C library it solves the task or says what it lacks", async ({ skip }) => {
+      skip(unobtainable.has(name), unobtainable.get(name));
+      skip(subject.isVariant, "shown with the harness's first model API");
+      const record = await trial("in-image", WITHOUT_LIBRARY, solves());
+      if (isNative(subject)) {
+        expect(record.reports.at(-1)!.fact).toMatchObject({
+          case: "failed",
+          value: { code: "MORTISE_HARNESS_UNFIT", reason: expect.stringContaining("no C library") },
+        });
+        expect(record).toMatchObject({ solved: 0, invalid: 1 });
+      } else expectSolved(record, subject);
+    });
   });
 });
+
+function expectSolved(record: TrialRecord, { version, hasTranscript }: Subject): void {
+  const end = endOf(record);
+  expect(end, end.outputTail).toMatchObject({
+    termination: TerminationReason.COMPLETED,
+    harnessVersion: version,
+    patchEntries: 1,
+  });
+  expect(end.transcriptFiles > 0).toBe(hasTranscript);
+  expect(record.verdict).toMatchObject({ outcome: Outcome.RESOLVED, reward: 1 });
+  expect(record).toMatchObject({ solved: 1, invalid: 0 });
+}
 
 function endOf({ reports }: TrialRecord) {
   const { fact } = reports.at(-1)!;
