@@ -13,7 +13,6 @@ const NUMBERS = {
     setns: 308,
     chroot: 161,
     pivot_root: 155,
-    mknod: 133,
     ptrace: 101,
     keyctl: 250,
     bpf: 321,
@@ -31,7 +30,6 @@ const NUMBERS = {
     swapon: 167,
     sethostname: 170,
     syslog: 103,
-    clone3: 435,
     fsopen: 430,
   },
   arm64: {
@@ -41,7 +39,6 @@ const NUMBERS = {
     setns: 268,
     chroot: 51,
     pivot_root: 41,
-    mknod: 33,
     ptrace: 117,
     keyctl: 219,
     bpf: 280,
@@ -59,7 +56,6 @@ const NUMBERS = {
     swapon: 224,
     sethostname: 161,
     syslog: 116,
-    clone3: 435,
     fsopen: 430,
   },
 };
@@ -81,6 +77,9 @@ for (const name of ["umount2", "pivot_root", "chroot", "mount"]) attempt(name, n
 for (const [flag, label] of [[0x10000000, "user"], [0x20000, "mount"], [0x40000000, "net"], [0x2000000, "cgroup"]])
   attempt("unshare", "unshare " + label, flag);
 attempt("setns", "setns", 0, 0x40000000);
+const mknod = koffi.load(null).func("int mknod(const char*, uint32_t, uint64_t)");
+for (const [kind, label] of [[0o020666, "character"], [0o060666, "block"]])
+  if (mknod("/tmp/" + label, kind, 0x103) === 0 || codes[koffi.errno()] !== "EPERM") open.push("mknod " + label);
 attempt("ptrace", "ptrace attach", 16, 1);
 attempt("keyctl", "keyctl", 0, -3, 1);
 attempt("bpf", "bpf");
