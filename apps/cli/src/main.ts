@@ -11,6 +11,7 @@ import { addProvision } from "./commands/provision.js";
 import { addQuickstart } from "./commands/quickstart.js";
 import { addRun } from "./commands/run.js";
 import { addRuns } from "./commands/runs.js";
+import { addSandbox } from "./commands/sandbox.js";
 import { addStatus } from "./commands/status.js";
 import { addTasks } from "./commands/tasks.js";
 import { addTemplates } from "./commands/templates.js";
@@ -32,6 +33,7 @@ for (const add of [
   addTemplates,
   addRuns,
   addClean,
+  addSandbox,
   addProvision,
   addCompose,
   addCapture,

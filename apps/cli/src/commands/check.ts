@@ -1,8 +1,10 @@
 /** Owns `mortise check`: what a site and a run file resolve to, and whether they can work here. */
+import { MortiseError, type SiteConfig } from "@mortise/contracts";
 import { readRunConfig, readSiteConfig } from "@mortise/kernel";
 import type { Command } from "commander";
 import { type OutputOptions, printResult } from "../output.js";
 import { preflight } from "../preflight.js";
+import { managerWarnings, withManagersOf } from "../sandbox-managers.js";
 
 interface Flags {
   readonly site: string;
@@ -23,9 +25,21 @@ export function addCheck(program: Command, output: () => OutputOptions): void {
       const site = await readSiteConfig(siteFile);
       const run = await readRunConfig(runFile, set);
       const checked = await preflight(site, run);
-      printResult(output(), { site, run, checked }, () => [
+      const warnings = await warningsOf(site);
+      printResult(output(), { site, run, checked, warnings }, () => [
         JSON.stringify({ site, run }, undefined, 2),
         ...checked.map((line) => `ok  ${line}`),
+        ...warnings.map((line) => `!!  ${line}`),
       ]);
     });
+}
+
+/** Of sandbox-managers that are up already. A site whose services are not is no less right. */
+async function warningsOf(site: SiteConfig): Promise<string[]> {
+  try {
+    return await withManagersOf(site, managerWarnings);
+  } catch (error) {
+    if (error instanceof MortiseError) return [];
+    throw error;
+  }
 }

@@ -11,6 +11,7 @@ import { readIdentity } from "../provision/identity.js";
 import { projectPaths, type RunPaths, runPaths } from "../quickstart/run-directory.js";
 import { recomputedLedger, type Summary } from "../quickstart/summary.js";
 import { readRunRecords } from "../run-records.js";
+import { managerWarnings, withManagers } from "../sandbox-managers.js";
 import { connectAs } from "../site-bus.js";
 
 const CONNECT_TIMEOUT_MS = 2_000;
@@ -35,7 +36,7 @@ export function addStatus(program: Command, output: () => OutputOptions): void {
       const bus = await connect(paths);
       if (bus === undefined) return printStopped(runId, paths, output());
       try {
-        await printLive(bus, runId, output());
+        await printLive({ bus, site: await readSiteConfig(paths.site) }, runId, output());
       } finally {
         await bus.close();
       }
@@ -65,14 +66,19 @@ async function connect(paths: RunPaths): Promise<Bus | undefined> {
 async function printLiveOn(site: SiteConfig, runId: string, output: OutputOptions): Promise<void> {
   const bus = await connectAs(site, "observer");
   try {
-    await printLive(bus, runId, output);
+    await printLive({ bus, site }, runId, output);
   } finally {
     await bus.close();
   }
 }
 
-async function printLive(bus: Bus, runId: string, output: OutputOptions): Promise<void> {
+async function printLive(
+  { bus, site }: { bus: Bus; site: SiteConfig },
+  runId: string,
+  output: OutputOptions,
+): Promise<void> {
   const records = await readRunRecords(bus, runId);
+  const warnings = await withManagers(bus, site, managerWarnings);
   const { sampled, trained, baselineOnly, excluded, unconsumed } = recomputedLedger(records);
   const excludedTokens = excluded.reduce((sum, { tokens }) => sum + Number(tokens), 0);
   const tokens = {
@@ -90,12 +96,14 @@ async function printLive(bus: Bus, runId: string, output: OutputOptions): Promis
     trials: records.endedTrials,
     groups: records.groups.length,
     tokens,
+    warnings,
   };
   printResult(output, status, () => [
     `run ${runId}: ${phase}, ${status.steps} steps, ${status.groups} groups decided, ${status.trials} trials ended`,
     `tokens: ${Object.entries(tokens)
       .map(([name, count]) => `${name} ${count}`)
       .join(", ")}`,
+    ...warnings.map((warning) => `warning: ${warning}`),
   ]);
 }
 
