@@ -1,4 +1,4 @@
-/** Owns `mortise tasks`: generating the demo set and validating any directory of Harbor tasks. */
+/** Owns `mortise tasks`: generating the demo set and validating any directory of Harbor tasks. Importing and choosing are in tasks/. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { MortiseError } from "@mortise/contracts";
@@ -10,10 +10,13 @@ import {
   type TaskValidation,
   validateTask,
 } from "@mortise/tasks";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { EXIT_OPERATOR, note, type OutputOptions, printResult } from "../output.js";
 import { INSECURE_NOTE } from "../provision/runc.js";
 import { HELD_OUT_TASKS, TRAIN_TASKS } from "../quickstart/recipe.js";
+import { count } from "../tasks/arguments.js";
+import { addTasksImport } from "../tasks/import-command.js";
+import { addTasksIndex } from "../tasks/index-command.js";
 
 interface GenerateFlags {
   readonly seed: number;
@@ -22,7 +25,9 @@ interface GenerateFlags {
 }
 
 export function addTasks(program: Command, output: () => OutputOptions): void {
-  const tasks = program.command("tasks").description("generate and validate task directories");
+  const tasks = program.command("tasks").description("generate, import, choose and validate tasks");
+  addTasksImport(tasks, output);
+  addTasksIndex(tasks, output);
   tasks
     .command("generate <directory>")
     .description("write the demo tasks and their index into a new directory")
@@ -76,10 +81,4 @@ async function validate(
     ],
   );
   return invalid.length === 0 ? 0 : EXIT_OPERATOR;
-}
-
-function count(text: string): number {
-  const value = Number(text);
-  if (Number.isSafeInteger(value) && value >= 0 && text.trim() !== "") return value;
-  throw new InvalidArgumentError("A whole number is needed.");
 }

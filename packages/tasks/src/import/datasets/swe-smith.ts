@@ -24,8 +24,7 @@ export const sweSmith: Dataset = {
     !("test_patch" in fields) &&
     ("image_name" in fields || (typeof fields.repo === "string" && MIRROR.test(fields.repo))),
   read(fields, shared) {
-    const mirror = MIRROR.exec(shared.repo);
-    const repository = mirror === null ? shared.repo : `${mirror[1]}/${mirror[2]}`;
+    const repository = projectOf(shared.repo);
     const parser = fields.text("log_parser") ?? smithCommandOf(repository).parser;
     const image = fields.required(IMAGE);
     return {
@@ -34,10 +33,16 @@ export const sweSmith: Dataset = {
       workdir: "/testbed",
       ...(parser === undefined ? {} : { parser }),
       evaluation: evaluationOf(fields, shared, repository),
-      ...(mirror === null ? {} : { repository }),
+      ...(repository === shared.repo ? {} : { repository }),
     };
   },
 };
+
+/** The project a mirror is of; any other repository is its own. */
+export function projectOf(repo: string): string {
+  const mirror = MIRROR.exec(repo);
+  return mirror === null ? repo : `${mirror[1]}/${mirror[2]}`;
+}
 
 /** Puts the bug into the image and makes it the state that history begins with. */
 function dockerfileOf(image: string): string {
