@@ -9,12 +9,15 @@ import { type Checkpoint, openCheckpoint, type Tokenizer } from "@mortise/policy
 import { Renderer, type ToolFormat, toolFormatOf } from "@mortise/rendering";
 import type { Engine } from "./engine/types.js";
 import type { WeightsFeed } from "./engine/weights-feed.js";
+import type { RenderPool, RunRendering } from "./rendering/render-pool.js";
 
 export interface RunPolicy {
   readonly run: string;
   readonly config: RunConfig;
   readonly tokenizer: Tokenizer;
   readonly renderer: Renderer;
+  /** The same renderer, where much is rendered beside the proxy's own thread. */
+  readonly rendering: RunRendering;
   /** Undefined: requests with tools are refused. */
   readonly toolFormat: ToolFormat | undefined;
   readonly stopIds: ReadonlySet<number>;
@@ -28,6 +31,7 @@ export interface RunPoliciesOptions {
   readonly log: Log;
   readonly clock: Clock;
   readonly feed: WeightsFeed;
+  readonly renderPool: RenderPool;
   makeEngine(run: string, checkpoint: Checkpoint, config: RunConfig): Engine | Promise<Engine>;
 }
 
@@ -88,10 +92,11 @@ export class RunPolicies {
   }
 
   private async load(run: string): Promise<RunPolicy> {
-    const { bus, log, clock, feed } = this.options;
+    const { bus, log, clock, feed, renderPool } = this.options;
     const config = await readRunConfig(bus, run);
     const checkpoint = await openCheckpoint(config.policy.checkpoint);
-    const policy = policyOf(config, checkpoint, await this.options.makeEngine(run, checkpoint, config));
+    const engine = await this.options.makeEngine(run, checkpoint, config);
+    const policy = policyOf(config, { checkpoint, engine, renderPool });
     const { history, lateSystem, traits } = policy.renderer;
     log.info({ event: "rendering", run, history, lateSystem, calls: policy.toolFormat?.name, ...traits });
     this.ready.set(run, policy);
@@ -104,15 +109,20 @@ export class RunPolicies {
   }
 }
 
-function policyOf(config: RunConfig, checkpoint: Checkpoint, engine: Engine): RunPolicy {
+function policyOf(
+  config: RunConfig,
+  { checkpoint, engine, renderPool }: { checkpoint: Checkpoint; engine: Engine; renderPool: RenderPool },
+): RunPolicy {
   const { tokenizer, chatTemplate, eosIds, tokenizerFiles } = checkpoint;
   const renderer = new Renderer({ chatTemplate, tokenizer, eosIds, policy: config.policy });
   const { tokenizerConfigJson } = tokenizerFiles;
+  const source = { files: tokenizerFiles, eosIds, policy: config.policy };
   return {
     run: config.run.id,
     config,
     tokenizer,
     renderer,
+    rendering: renderPool.forRun(config.run.id, renderer, source),
     toolFormat: toolFormatOf({ tokenizerConfigJson, tokenizer, renderer, stopIds: eosIds }),
     stopIds: eosIds,
     maxPositions: Math.min(

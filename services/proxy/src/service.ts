@@ -6,8 +6,10 @@ import type { Checkpoint } from "@mortise/policy";
 import { openEngine } from "./engine/open-engine.js";
 import type { Engine } from "./engine/types.js";
 import { WeightsFeed } from "./engine/weights-feed.js";
+import { Bodies } from "./front/body.js";
 import { ModelFront } from "./front/model-front.js";
 import { engineComputeMs, exposeState, proxyMetrics } from "./metrics.js";
+import { RenderPool } from "./rendering/render-pool.js";
 import { proxyRpc } from "./rpc.js";
 import { RunPolicies } from "./run-policy.js";
 import { Sessions } from "./session/sessions.js";
@@ -31,12 +33,14 @@ export async function startProxy(context: ServiceContext, makeEngine: MakeEngine
   const { bus, log, clock, site, bearer } = context;
   const metrics = proxyMetrics(context.metrics);
   const feed = new WeightsFeed(bus, log);
-  const policies = new RunPolicies({ bus, log, clock, feed, makeEngine });
+  const renderPool = new RenderPool({ clock, log });
+  const policies = new RunPolicies({ bus, log, clock, feed, renderPool, makeEngine });
   const { host, port, spoolTurns, spoolBytes } = site.proxy;
   const spool = new Spool({ maxTurns: spoolTurns, maxBytes: spoolBytes, clock, log });
   const sessions = new Sessions({ bus, log, clock, metrics, policies, spool });
   const tokens = new SessionTokens(bearer);
-  const front = await ModelFront.start({ host, port, sessions, tokens, clock, log, metrics });
+  const bodies = new Bodies(renderPool);
+  const front = await ModelFront.start({ host, port, sessions, tokens, bodies, clock, log, metrics });
   await feed.start((run) => {
     policies.open(run).catch((error: unknown) => log.error({ event: "policy.not-opened", run, err: error }));
   });
@@ -52,6 +56,7 @@ export async function startProxy(context: ServiceContext, makeEngine: MakeEngine
       await front.stop();
       await feed.stop();
       await policies.close();
+      await renderPool.close();
     },
   };
 }

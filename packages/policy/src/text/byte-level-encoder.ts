@@ -141,7 +141,7 @@ export class ByteLevelEncoder {
     const words = text === "" ? [] : this.wordsOf(this.parts.isNfc ? text.normalize("NFC") : text);
     for (const word of words) {
       if (word.length > LONG_WORD && this.cannotFit(word, maxTokens - ids.length))
-        return Math.ceil(text.length / this.longestEntryBytes);
+        return Math.ceil(Buffer.byteLength(text) / this.longestEntryBytes);
       const known = this.young.get(word) ?? this.fromOld(word) ?? this.firstTime(word);
       for (const id of known) ids.push(id);
       characters += word.length;

@@ -43,6 +43,12 @@ export interface Rendering {
   readonly notes: readonly RenderNote[];
 }
 
+/** More tokens than were wanted; not all of them were made. */
+export interface TooLong {
+  /** About how many there would be. */
+  readonly tooLong: number;
+}
+
 export class Renderer {
   readonly history: HistoryPolicy;
   readonly lateSystem: LateSystemPolicy;
@@ -76,13 +82,15 @@ export class Renderer {
 
   /** The text and ids of a whole conversation, up to where the assistant's turn begins. */
   renderWhole(conversation: Conversation): Rendering & { text: string } {
-    const { messages, notes } = placeSystemMessages(conversation.messages, this.lateSystem);
-    const text = this.writer.text(messages, conversation.tools, true);
-    return {
-      text,
-      ids: this.tokenizer.encode(text),
-      notes: [...notes, ...this.formNotes(conversation.messages, 0)],
-    };
+    const { text, notes } = this.writeWhole(conversation);
+    return { text, ids: this.tokenizer.encode(text), notes };
+  }
+
+  /** The ids of a whole conversation, when there are at most `maxTokens`. */
+  renderWholeWithin(conversation: Conversation, maxTokens: number): Rendering | TooLong {
+    const { text, notes } = this.writeWhole(conversation);
+    const ids = this.tokenizer.encodeWithin(text, maxTokens);
+    return "estimate" in ids ? { tooLong: ids.estimate } : { ids, notes };
   }
 
   /**
@@ -91,20 +99,56 @@ export class Renderer {
    * @param from index of the first new message; nothing before it is looked at
    */
   renderExtension(conversation: Conversation, from: number, hasEnd: boolean): Rendering | undefined {
+    return this.renderExtensionWithin(conversation, from, hasEnd, Number.POSITIVE_INFINITY) as
+      | Rendering
+      | undefined;
+  }
+
+  /** As `renderExtension`, when there are at most `maxTokens`. */
+  renderExtensionWithin(
+    conversation: Conversation,
+    from: number,
+    hasEnd: boolean,
+    maxTokens: number,
+  ): Rendering | TooLong | undefined {
     if (this.history !== "keep") return undefined;
     const added = conversation.messages.slice(from);
     const placed = placeLaterSystemMessages(added, this.lateSystem, from);
     if (!placed) return undefined;
-    const ids = this.tokenizer.encode(this.tail(placed.messages, conversation.tools));
+    const tail = this.tail(placed.messages, conversation.tools);
+    const ids = this.tokenizer.encodeWithin(tail, maxTokens + Number(hasEnd));
+    if ("estimate" in ids) return { tooLong: ids.estimate };
     if (ids[0] === undefined || !this.eosIds.has(ids[0])) throw endsNoReply();
     const notes = [...placed.notes, ...this.formNotes(added, from)];
     return { ids: hasEnd ? ids.subarray(1) : ids, notes };
   }
 
+  /**
+   * About how much `renderExtension` (or, without `from`, `renderWhole`) has to read, in characters: by this a
+   * caller decides where it is done.
+   */
+  weigh({ messages, tools }: Conversation, from = 0): number {
+    const isWhole = from === 0 || this.history !== "keep";
+    const shown = isWhole ? messages : messages.slice(from);
+    const text = shown.reduce((sum, message) => sum + MESSAGE_WEIGHT + weightOf(message), 0);
+    const showsTools = isWhole || !this.hidesTools(shown);
+    return showsTools && tools.length > 0 ? text + JSON.stringify(tools).length : text;
+  }
+
+  private writeWhole(conversation: Conversation): { text: string; notes: RenderNote[] } {
+    const { messages, notes } = placeSystemMessages(conversation.messages, this.lateSystem);
+    const text = this.writer.text(messages, conversation.tools, true);
+    return { text, notes: [...notes, ...this.formNotes(conversation.messages, 0)] };
+  }
+
   /** Tools are shown to the template only where they can matter: their schemas may be longer than the rest. */
   private tail(messages: readonly Message[], tools: readonly ToolSchema[]): string {
+    return this.writer.tail(messages, this.hidesTools(messages) ? [] : tools);
+  }
+
+  private hidesTools(messages: readonly Message[]): boolean {
     const hasCalls = messages.some((message) => message.role === "assistant" && message.toolCalls.length > 0);
-    return this.writer.tail(messages, this.traits.tailIgnoresTools && !hasCalls ? [] : tools);
+    return this.traits.tailIgnoresTools && !hasCalls;
   }
 
   private formNotes(messages: readonly Message[], offset: number): RenderNote[] {
@@ -136,6 +180,15 @@ export class Renderer {
       detail: { field: "policy.thinking" },
     });
   }
+}
+
+/** Characters of text that cost about as much as a template's work on one message. */
+const MESSAGE_WEIGHT = 50;
+
+function weightOf(message: Message): number {
+  if (message.role !== "assistant") return message.text.length;
+  const calls = message.toolCalls.reduce((sum, call) => sum + MESSAGE_WEIGHT + call.arguments.length, 0);
+  return message.text.length + message.reasoning.length + calls;
 }
 
 function thinkingVariables(thinking: RenderingPolicy["thinking"]): Readonly<Record<string, unknown>> {

@@ -17,15 +17,13 @@ import type { Session } from "../session/session.js";
 import type { Sessions } from "../session/sessions.js";
 import type { SessionTokens } from "../session/token.js";
 import { authenticate } from "./authentication.js";
-import { readJsonBody } from "./body.js";
+import type { Bodies } from "./body.js";
 import { deliverStream, deliverWhole } from "./deliver.js";
 import { answerAlive, answerModel, answerModels, answerTelemetry, discard, refuseUpgrade } from "./probes.js";
 import { type Target, target } from "./routes.js";
 
-/** Agents replay whole histories with tool output in them. */
-const BODY_LIMIT_BYTES = 32 * 1024 * 1024;
 /** Of a refused body, this much more is taken so that the client gets to read why. */
-const DISCARD_LIMIT_BYTES = 4 * BODY_LIMIT_BYTES;
+const DISCARD_LIMIT_BYTES = 128 * 1024 * 1024;
 /** Longest a client may take to send a request; how long the answer takes is another matter. */
 const REQUEST_TIMEOUT_MS = 120_000;
 /** After a restart weights are loaded in moments: waiting spares harnesses that retry a few times only. */
@@ -41,6 +39,7 @@ export interface FrontOptions {
   readonly port: number;
   readonly sessions: Sessions;
   readonly tokens: SessionTokens;
+  readonly bodies: Bodies;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: ProxyMetrics;
@@ -130,9 +129,11 @@ export class ModelFront {
 
   private async complete(exchange: Exchange, session: Session): Promise<void> {
     const { request, response, headers, dialect } = exchange;
-    const { clock, metrics } = this.options;
-    const call = dialect.read(await readJsonBody(request, BODY_LIMIT_BYTES));
-    const connection = await session.ask({ request: call, headers });
+    const { bodies, clock, metrics } = this.options;
+    const { call, connection } = await bodies.use(request, async (body) => {
+      const call = dialect.read(body);
+      return { call, connection: await session.ask({ request: call, headers }) };
+    });
     const { turn } = connection.reply;
     const head = { turn, model: call.model ?? session.modelName, createdMs: clock.now() };
     const isDelivered = await (call.isStream ? deliverStream : deliverWhole)(
@@ -150,8 +151,10 @@ export class ModelFront {
   }
 
   private async countTokens({ request, response, headers, dialect }: Exchange, session: Session) {
-    const call = dialect.read(await readJsonBody(request, BODY_LIMIT_BYTES));
-    const body = tokenCountBody(session.countTokens({ request: call, headers }));
+    const count = await this.options.bodies.use(request, (body) =>
+      session.countTokens({ request: dialect.read(body), headers }),
+    );
+    const body = tokenCountBody(count);
     response.writeHead(200, { "content-type": "application/json" });
     response.end(body);
   }

@@ -80,6 +80,8 @@ export class Session {
   private lastSequence: number;
   private nextIndex: number;
   private tail: Promise<unknown> = Promise.resolve();
+  /** Resolves when what is being rendered is; undefined when nothing is. */
+  private planning: Promise<unknown> | undefined;
   private failure = "";
   private sealing: Promise<Seal> | undefined;
 
@@ -100,9 +102,10 @@ export class Session {
     return this.parts.policy.config.policy.name;
   }
 
-  /** Resolves when nothing is being sampled or waits to be stored. */
+  /** Resolves when nothing is being rendered or sampled, or waits to be stored. */
   async idle(): Promise<void> {
-    while (this.running.size > 0) await Promise.all([...this.running].map((turn) => turn.done));
+    while (this.running.size > 0 || this.planning)
+      await Promise.all([this.planning, ...[...this.running].map((turn) => turn.done)]);
   }
 
   /**
@@ -112,17 +115,20 @@ export class Session {
   async ask(call: ModelCall): Promise<Connection> {
     this.refuseIfSealing();
     const seen = this.alignable(call);
+    await this.planned();
+    this.refuseIfSealing();
     const known = this.coalesce(seen.digests, call.request);
     if (known) return known.connect();
     await this.captureExtended(seen.digests);
     this.refuseIfSealing();
-    return this.sample(call.request, seen).connect();
+    return (await this.sample(call.request, seen)).connect();
   }
 
   /** Tokens of the context the call would be sampled under if it were asked now. @throws as `ask` */
-  countTokens(call: ModelCall): number {
+  async countTokens(call: ModelCall): Promise<number> {
     this.refuseIfSealing();
-    return renderContext(this.inputs(call.request, this.alignable(call))).contextIds.length;
+    const inputs = this.inputs(call.request, this.alignable(call));
+    return (await renderContext(inputs, Number.POSITIVE_INFINITY)).contextIds.length;
   }
 
   /** Ids and log-probabilities of a captured turn. */
@@ -209,17 +215,42 @@ export class Session {
     };
   }
 
-  private sample(request: ModelRequest, call: Call): RunningTurn {
-    const { terms, clock, spool } = this.parts;
+  /** Calls of a session are planned one after the other, in the order they came: each may extend the one before. */
+  private async planned(): Promise<void> {
+    while (this.planning) await this.planning;
+  }
+
+  private async sample(request: ModelRequest, call: Call): Promise<RunningTurn> {
+    const { clock, spool } = this.parts;
     const stopwatch = new Stopwatch(clock);
+    await this.planned();
     if (this.running.size >= MAX_RUNNING_TURNS) throw tooManyAtOnce();
     spool.refuseIfFull();
     this.budget.check();
     const inputs = this.inputs(request, call);
-    const plan = this.plan(inputs);
+    const planning = this.plan(inputs);
+    if (!(planning instanceof Promise)) return this.start(planning, { request, inputs, stopwatch });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.planning = promise;
+    try {
+      const plan = await planning;
+      this.refuseIfSealing();
+      return this.start(plan, { request, inputs, stopwatch });
+    } finally {
+      this.planning = undefined;
+      resolve();
+    }
+  }
+
+  private start(
+    plan: PlannedTurn,
+    { request, inputs, stopwatch }: { request: ModelRequest; inputs: TurnInputs; stopwatch: Stopwatch },
+  ): RunningTurn {
+    const { terms, clock } = this.parts;
+    const { call, alignment } = inputs;
     const maxTokens = this.budget.reserve(plan.known.thread!, plan.contextIds.length, plan.maxTokens);
     this.nextIndex++;
-    this.tree.calls.opened(plan.turn, call, inputs.alignment);
+    this.tree.calls.opened(plan.turn, call, alignment);
     stopwatch.lap("plan");
     const reply = new Reply(plan.turn, plan.contextIds.length);
     const turn = new RunningTurn({ reply, digests: call.digests, clock }, (signal) =>
@@ -232,20 +263,25 @@ export class Session {
     return turn;
   }
 
-  /** A call that is refused is remembered: a harness that is told its context is too long compacts next. */
-  private plan(inputs: TurnInputs): PlannedTurn {
-    const { calls } = this.tree;
+  private plan(inputs: TurnInputs): PlannedTurn | Promise<PlannedTurn> {
     try {
-      return planTurn(inputs);
+      const rendered = renderContext(inputs, this.parts.policy.maxPositions - 1);
+      if (!(rendered instanceof Promise)) return planTurn(inputs, rendered);
+      return rendered
+        .then((context) => planTurn(inputs, context))
+        .catch((error: unknown) => this.refused(inputs, error));
     } catch (error) {
-      const refused = `${this.terms.trial}-r${calls.size}`;
-      calls.opened(refused, inputs.call, inputs.alignment);
-      calls.failed(
-        refused,
-        error instanceof MortiseError && error.code === "MORTISE_PROVIDER_CONTEXT_LENGTH",
-      );
-      throw error;
+      return this.refused(inputs, error);
     }
+  }
+
+  /** A call that is refused is remembered: a harness that is told its context is too long compacts next. */
+  private refused(inputs: TurnInputs, error: unknown): never {
+    const { calls } = this.tree;
+    const refused = `${this.terms.trial}-r${calls.size}`;
+    calls.opened(refused, inputs.call, inputs.alignment);
+    calls.failed(refused, error instanceof MortiseError && error.code === "MORTISE_PROVIDER_CONTEXT_LENGTH");
+    throw error;
   }
 
   private async run(

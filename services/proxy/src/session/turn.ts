@@ -16,6 +16,7 @@ import { FinishReason, MortiseError, type Turn, TurnRelation, TurnSchema } from 
 import type { AuditNote, ModelRequest } from "@mortise/dialects";
 import type { RenderNote } from "@mortise/rendering";
 import type { Generated } from "../engine/types.js";
+import type { RenderOutcome } from "../rendering/render-task.js";
 import type { RunPolicy } from "../run-policy.js";
 import type { ReplyBuilder } from "./reply.js";
 import type { SessionTerms } from "./token.js";
@@ -46,11 +47,10 @@ export interface PlannedTurn {
 
 /**
  * A turn as it will be sampled.
- * @throws MortiseError MORTISE_PROVIDER_CONTEXT_LENGTH, and as `renderContext`
+ * @throws MortiseError MORTISE_PROVIDER_CONTEXT_LENGTH
  */
-export function planTurn(inputs: TurnInputs): PlannedTurn {
+export function planTurn(inputs: TurnInputs, { contextIds, placed }: RenderedContext): PlannedTurn {
   const { terms, policy, request, call, alignment, index } = inputs;
-  const { contextIds, placed } = renderContext(inputs);
   const room = policy.maxPositions - contextIds.length;
   if (room < 1) throw tooLong(contextIds.length, policy.maxPositions);
   const temperature = terms.temperature ?? policy.config.rollout.temperature;
@@ -79,19 +79,34 @@ export function planTurn(inputs: TurnInputs): PlannedTurn {
   };
 }
 
+/** The ids a request is sampled under, and where they come from. */
+export interface RenderedContext {
+  readonly contextIds: Int32Array;
+  readonly placed: Placement;
+}
+
 /**
- * The ids a request is sampled under.
- * @throws MortiseError MORTISE_PROVIDER_BAD_REQUEST (tools without a parser, messages the template refuses)
+ * Renders what a request adds to its parent; everything where it has none. At once, or later where it is much.
+ * @param maxTokens longest context that is wanted
+ * @throws MortiseError MORTISE_PROVIDER_BAD_REQUEST (tools without a parser, messages the template refuses),
+ *   MORTISE_PROVIDER_CONTEXT_LENGTH, and as RunRendering.render
  */
-export function renderContext(inputs: TurnInputs): { contextIds: Int32Array; placed: Placement } {
+export function renderContext(
+  inputs: TurnInputs,
+  maxTokens: number,
+): RenderedContext | Promise<RenderedContext> {
   const { policy, request, alignment, tree } = inputs;
-  if (request.conversation.tools.length > 0 && !policy.toolFormat) throw noToolParser();
-  const placed = place(inputs);
-  const { prefixLength, suffix } = placed;
-  if (prefixLength === 0) return { contextIds: suffix, placed };
-  const contextIds = tree.keptIds(alignment.parent!.turn, prefixLength, suffix.length);
-  contextIds.set(suffix, prefixLength);
-  return { contextIds, placed };
+  const { conversation } = request;
+  const { parent, prefixLength, keptMessages } = alignment;
+  if (conversation.tools.length > 0 && !policy.toolFormat) throw noToolParser();
+  // A message takes a token at least.
+  if (conversation.messages.length > maxTokens) throw tooLong(conversation.messages.length, maxTokens);
+  const hasEnd = parent !== undefined && policy.stopIds.has(tree.idAt(parent.turn, prefixLength - 1)!);
+  const kept = parent && { messages: keptMessages, tokens: prefixLength, hasEnd };
+  const outcome = policy.rendering.render({ conversation, kept, maxTokens });
+  return outcome instanceof Promise
+    ? outcome.then((later) => contextOf(inputs, later))
+    : contextOf(inputs, outcome);
 }
 
 interface Placement {
@@ -103,19 +118,18 @@ interface Placement {
 }
 
 /** C2: an extension renders only its new messages; everything else is rendered whole. */
-function place({ policy, request, alignment, tree }: TurnInputs): Placement {
-  const { conversation } = request;
-  const { parent, prefixLength, keptMessages } = alignment;
-  if (parent) {
-    const hasEnd = policy.stopIds.has(tree.idAt(parent.turn, prefixLength - 1)!);
-    const extension = policy.renderer.renderExtension(conversation, keptMessages, hasEnd);
-    if (extension)
-      return { relation: alignment.relation, prefixLength, suffix: extension.ids, notes: extension.notes };
+function contextOf({ policy, alignment, tree }: TurnInputs, outcome: RenderOutcome): RenderedContext {
+  if (outcome.kind === "too-long") throw tooLong(outcome.tokens, policy.maxPositions);
+  const { ids: suffix, notes } = outcome.rendering;
+  const { parent, prefixLength, relation } = alignment;
+  if (parent && outcome.kind === "extension") {
+    const contextIds = tree.keptIds(parent.turn, prefixLength, suffix.length);
+    contextIds.set(suffix, prefixLength);
+    return { contextIds, placed: { relation, prefixLength, suffix, notes } };
   }
-  const isCut = parent && alignment.relation === TurnRelation.EXTENDS;
-  const relation = isCut ? TurnRelation.BRANCH : alignment.relation;
-  const { ids, notes } = policy.renderer.renderWhole(conversation);
-  return { relation, prefixLength: 0, suffix: ids, notes };
+  const isCut = parent && relation === TurnRelation.EXTENDS;
+  const placed = { relation: isCut ? TurnRelation.BRANCH : relation, prefixLength: 0, suffix, notes };
+  return { contextIds: suffix, placed };
 }
 
 /** C8: where a reply ends is the policy's to decide; that the harness wanted it elsewhere is kept. */
