@@ -7,7 +7,7 @@
  */
 import { InfrastructureSigns } from "./log/infrastructure.js";
 import { forEachLine, LineBlocks } from "./log/lines.js";
-import { Markers, mayHoldMark } from "./log/markers.js";
+import { Markers, mayBeMark, mayHoldMark } from "./log/markers.js";
 import { SuiteProof } from "./log/suite-proof.js";
 import type { LogParser } from "./parsers/types.js";
 import type { GradingRecord } from "./record/record.js";
@@ -32,9 +32,10 @@ export class LogGrader {
 
   constructor(record: GradingRecord) {
     this.#record = record;
-    this.#before = this.#stretch();
-    this.#inside = this.#stretch();
-    this.#after = this.#stretch();
+    const expected = new Set([...record.failToPass, ...record.passToPass]);
+    this.#before = stretch(record, expected);
+    this.#inside = stretch(record, expected);
+    this.#after = stretch(record, expected);
     this.#proof = record.printsFailuresOnly ? new SuiteProof() : undefined;
     this.#lines = new LineBlocks((block) => this.#block(block));
   }
@@ -53,16 +54,9 @@ export class LogGrader {
       before: this.#before.seen,
       inside: this.#inside.seen,
       after: this.#after.seen,
-      signs: this.#signs.read(),
+      signs: () => this.#signs.read(),
       hasSuiteRun: this.#proof?.isGiven,
     });
-  }
-
-  #stretch(): Stretch {
-    const seen = new Observations();
-    const { instance, failToPass, passToPass } = this.#record;
-    const context = { instance, expected: new Set([...failToPass, ...passToPass]) };
-    return { seen, parser: this.#record.parser.create(seen, context) };
   }
 
   #block(block: string): void {
@@ -73,7 +67,7 @@ export class LogGrader {
 
   #markedLine(line: string): void {
     const { place } = this.#markers;
-    const rest = this.#markers.read(line);
+    const rest = mayBeMark(line) ? this.#markers.read(line) : line;
     if (rest !== undefined) this.#read(place, rest);
   }
 
@@ -87,6 +81,11 @@ export class LogGrader {
     parser.line(line);
     this.#proof?.line(line);
   }
+}
+
+function stretch({ parser, instance }: GradingRecord, expected: ReadonlySet<string>): Stretch {
+  const seen = new Observations();
+  return { seen, parser: parser.create(seen, { instance, expected }) };
 }
 
 /** Grades a log that is in memory. */

@@ -42,8 +42,8 @@ export interface LogEvidence {
   readonly before: Observations;
   readonly inside: Observations;
   readonly after: Observations;
-  /** Signs of failed machinery. */
-  readonly signs: readonly string[];
+  /** Looks for signs of failed machinery: asked only where nothing has a result. */
+  readonly signs: () => readonly string[];
   /** Of suites that print failures only. */
   readonly hasSuiteRun: boolean | undefined;
 }
@@ -125,7 +125,7 @@ function emptyRuling(
   isUnmarked: boolean,
 ): Ruling | undefined {
   if (seen.tests.size > 0 || hasSuiteRun === true) return undefined;
-  const causes = [...reasonsOf(seen, "infra"), ...signs];
+  const causes = [...reasonsOf(seen, "infra"), ...signs()];
   if (causes.length > 0) return { verdict: "invalid(infra)", reasons: ["no test has a result", ...causes] };
   if (isUnmarked) return infra("the log has neither marks nor results");
   if (expectedPasses(record, after.tests) > 0)

@@ -38,6 +38,7 @@ export class InfrastructureSigns {
   /** Takes the next whole lines; keeps the first and the last. */
   keep(block: string): void {
     if (this.#start.length < KEPT_CHARACTERS) this.#start += `${block.slice(0, KEPT_CHARACTERS)}\n`;
+    else if (block.length >= KEPT_CHARACTERS) this.#end = `${block.slice(-KEPT_CHARACTERS)}\n`;
     else this.#end = `${this.#end}${block}\n`.slice(-KEPT_CHARACTERS);
   }
 

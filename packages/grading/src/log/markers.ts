@@ -11,6 +11,7 @@
  * P3  The exit code stands after the end, once.
  */
 
+const ARROWS = ">>>>> ";
 const START = ">>>>> Start Test Output";
 const END = ">>>>> End Test Output";
 const EXIT_CODE = /^(>>>>> )?Test Exit Code: *(-?\d+)$/;
@@ -36,8 +37,15 @@ type Form = "trace" | "plain";
 
 /** A line that may hold a mark has one of these; asked once for a whole block of lines. */
 export function mayHoldMark(block: string): boolean {
-  return block.includes(">>>>> ") || block.includes("Test Exit Code") || block.includes("Timeout error: ");
+  return block.includes(ARROWS) || block.includes("Test Exit Code") || block.includes("Timeout error: ");
 }
+
+/** The same for one line: marks and words have their arrows anywhere, the others start a line. */
+export function mayBeMark(line: string): boolean {
+  return line.charCodeAt(0) === T || line.includes(ARROWS);
+}
+
+const T = "T".charCodeAt(0);
 
 export class Markers {
   readonly tamper: string[] = [];

@@ -55,7 +55,8 @@ export class TestMap {
   }
 
   hasFailure(): boolean {
-    for (const [, status] of this.entries()) if (isFailing(status)) return true;
+    if (!this.#hasReruns || this.#failed.size === 0) return this.#failed.size > 0;
+    for (const status of this.#last.values()) if (isFailing(status)) return true;
     return false;
   }
 

@@ -27,7 +27,18 @@ def grade(case):
     }
 
 
+def parse(case):
+    """The map of one parser, called by name: swebench 5 only."""
+    try:
+        from swebench.harness.log_parsers import PARSER_REGISTRY
+
+        return PARSER_REGISTRY[case["parser"]](case["log"], types.SimpleNamespace(**case["spec"]))
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
 if __name__ == "__main__":
     print(json.dumps({"swebench": version("swebench")}))
     for line in sys.stdin:
-        print(json.dumps(grade(json.loads(line))))
+        case = json.loads(line)
+        print(json.dumps(parse(case) if "parser" in case else grade(case)))

@@ -45,16 +45,39 @@ export function gradeOfficially(python: string, cases: readonly SyntheticCase[])
       const lists = { FAIL_TO_PASS: one.failToPass, PASS_TO_PASS: one.passToPass };
       return JSON.stringify({ instance_id, repo, version, log_parser, log_file, ...lists });
     });
-    const { stdout, stderr, status } = spawnSync(python, [DRIVER], {
-      input: `${input.join("\n")}\n`,
-      encoding: "utf8",
-      maxBuffer: MAX_REPLY_BYTES,
-    });
-    if (status !== 0) throw new Error(`${python} failed: ${stderr}`);
-    // Parsers of the package print warnings between the reports.
-    const [head, ...reports] = stdout.split("\n").filter((line) => line.startsWith("{"));
-    return { version: JSON.parse(head!).swebench, reports: reports.map((line) => JSON.parse(line)) };
+    const { version, replies } = ask(python, input);
+    return { version, reports: replies as OfficialReport[] };
   } finally {
     rmSync(directory, { recursive: true });
   }
+}
+
+export interface ParserQuestion {
+  readonly parser: string;
+  readonly log: string;
+  readonly spec: { readonly instance_id: string; readonly version: string };
+}
+
+/** The maps the official parsers make of logs, in the words of the package (`PASSED`, …). */
+export function parseOfficially(
+  python: string,
+  questions: readonly ParserQuestion[],
+): Record<string, string>[] {
+  return ask(
+    python,
+    questions.map((question) => JSON.stringify(question)),
+  ).replies as Record<string, string>[];
+}
+
+/** One process, one reply a line. */
+function ask(python: string, input: readonly string[]): { version: string; replies: unknown[] } {
+  const { stdout, stderr, status } = spawnSync(python, [DRIVER], {
+    input: `${input.join("\n")}\n`,
+    encoding: "utf8",
+    maxBuffer: MAX_REPLY_BYTES,
+  });
+  if (status !== 0) throw new Error(`${python} failed: ${stderr}`);
+  // Parsers of the package print warnings between the replies.
+  const [head, ...replies] = stdout.split("\n").filter((line) => line.startsWith("{"));
+  return { version: JSON.parse(head!).swebench, replies: replies.map((line) => JSON.parse(line)) };
 }

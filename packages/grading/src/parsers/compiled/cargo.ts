@@ -6,13 +6,18 @@ import { linewise } from "../line-parser.js";
 
 const SEPARATOR = " ... ";
 
-export const cargo = linewise("cargo", "`cargo test`", (line) => {
-  if (!line.startsWith("test ")) return undefined;
-  const at = line.lastIndexOf(SEPARATOR);
-  if (at < 0) return undefined;
-  const name = line.slice("test ".length, at).trim();
-  const outcome = line.slice(at + SEPARATOR.length).trim();
-  if (name === "") return undefined;
-  if (outcome === "ok") return [name, "passed"];
-  return outcome === "FAILED" ? [name, "failed"] : undefined;
+export const cargo = linewise({
+  name: "cargo",
+  reads: "`cargo test`",
+  startsWith: "t",
+  read: (line) => {
+    if (!line.startsWith("test ")) return undefined;
+    const at = line.lastIndexOf(SEPARATOR);
+    if (at < 0) return undefined;
+    const name = line.slice("test ".length, at).trim();
+    const outcome = line.slice(at + SEPARATOR.length).trim();
+    if (name === "") return undefined;
+    if (outcome === "ok") return [name, "passed"];
+    return outcome === "FAILED" ? [name, "failed"] : undefined;
+  },
 });

@@ -8,8 +8,13 @@ import { linewise } from "../line-parser.js";
 const RESULT = /^--- (PASS|FAIL|SKIP): (.+) \([^()]*\)$/;
 const STATUSES: Readonly<Record<string, LoggedStatus>> = { PASS: "passed", FAIL: "failed", SKIP: "skipped" };
 
-export const gotest = linewise("gotest", "`go test -v`", (line) => {
-  if (!line.startsWith("--- ")) return undefined;
-  const result = RESULT.exec(line);
-  return result === null ? undefined : [result[2]!, STATUSES[result[1]!]!];
+export const gotest = linewise({
+  name: "gotest",
+  reads: "`go test -v`",
+  startsWith: "-",
+  read: (line) => {
+    if (!line.startsWith("--- ")) return undefined;
+    const result = RESULT.exec(line);
+    return result === null ? undefined : [result[2]!, STATUSES[result[1]!]!];
+  },
 });

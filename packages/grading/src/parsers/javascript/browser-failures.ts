@@ -12,12 +12,12 @@ const BROWSER = /(?:PhantomJS|HeadlessChrome|Chrome(?: Headless)?)\s[^()]*\(Linu
 const RENDERING = /^case\s(.*):\smismatch/;
 
 export const chartJs: ParserDefinition = {
-  ...linewise("chart-js", "Karma in Chart.js", (line) => failure(line, CHROME)),
+  ...linewise({ name: "chart-js", reads: "Karma in Chart.js", read: (line) => failure(line, CHROME) }),
   printsFailuresOnly: true,
 };
 
 export const bpmnJs: ParserDefinition = {
-  ...linewise("bpmn-js", "Karma in bpmn-js", (line) => failure(line, BROWSER)),
+  ...linewise({ name: "bpmn-js", reads: "Karma in bpmn-js", read: (line) => failure(line, BROWSER) }),
   printsFailuresOnly: true,
 };
 

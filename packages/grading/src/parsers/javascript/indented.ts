@@ -16,6 +16,8 @@ interface Dialect {
   result(line: string): readonly [name: string, status: LoggedStatus] | undefined;
   /** Suites of one run are not those of the next. */
   readonly clearsSuites: boolean;
+  /** Its records lost the first suite of a run: it stands where the headline's white space was cut off. */
+  readonly dropsFirstSuite?: boolean;
   readonly join: (suites: readonly string[], test: string) => string;
 }
 
@@ -44,6 +46,7 @@ export const lighthouseMocha = define("lighthouse-mocha", "Mocha in Lighthouse",
     return [(failed?.[1] ?? line.slice(2)).replace(MOCHA_MS, ""), passed ? "passed" : "failed"];
   },
   clearsSuites: true,
+  dropsFirstSuite: true,
   join: (suites, test) => [...suites, test].join(" - "),
 });
 
@@ -56,6 +59,7 @@ class Indented implements LogParser {
   readonly #dialect: Dialect;
   readonly #suites = new IndentedSuites();
   #isRunning = false;
+  #isFirstLine = false;
 
   constructor(into: Observations, dialect: Dialect) {
     this.#into = into;
@@ -66,14 +70,17 @@ class Indented implements LogParser {
     if (line.length > MAX_RESULT_CHARACTERS) return;
     if (this.#dialect.starts(line)) {
       this.#isRunning = true;
+      this.#isFirstLine = this.#dialect.dropsFirstSuite === true;
       if (this.#dialect.clearsSuites) this.#suites.clear();
     } else if (this.#isRunning && this.#dialect.ends(line)) this.#isRunning = false;
     else if (this.#isRunning) this.#runLine(line);
   }
 
   #runLine(line: string): void {
-    const result = this.#dialect.result(line.trim());
-    if (result === undefined) this.#suites.enter(line);
+    const text = line.trim();
+    const result = this.#dialect.result(text);
+    if (result === undefined) this.#suites.enter(this.#isFirstLine ? text : line);
     else this.#into.tests.add(this.#dialect.join(this.#suites.path, result[0]), result[1]);
+    if (text !== "") this.#isFirstLine = false;
   }
 }

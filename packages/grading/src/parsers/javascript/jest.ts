@@ -9,20 +9,35 @@ const JEST_DURATION = /\s\(\d+\s*m?s\)$/;
 const VITEST_DURATION = /\s(?:\d+\s*m?s?|\[skipped\])$/;
 const JSON_RESULT = /^\[(PASSED|FAILED)\]\s(.+)$/;
 
-export const jest = linewise("jest", "Jest `--verbose`", (line) => {
-  const status = JEST_MARKS[line[0] ?? ""];
-  const name = line.slice(2).replace(JEST_DURATION, "").trim();
-  return status === undefined || line[1] !== " " || name === "" ? undefined : [name, status];
+export const jest = linewise({
+  name: "jest",
+  reads: "Jest `--verbose`",
+  startsWith: "✓✕○",
+  read: (line) => {
+    const status = JEST_MARKS[line[0] ?? ""];
+    const name = line.slice(2).replace(JEST_DURATION, "").trim();
+    return status === undefined || line[1] !== " " || name === "" ? undefined : [name, status];
+  },
 });
 
 /** Jest's JSON made lines, `[PASSED] suite test`: names of different suites stay apart. */
-export const jestJson = linewise("jest-json", "Jest's JSON, one `[STATUS] name` a line", (line) => {
-  const result = line.startsWith("[") ? JSON_RESULT.exec(line) : null;
-  return result === null ? undefined : [result[2]!, result[1] === "PASSED" ? "passed" : "failed"];
+export const jestJson = linewise({
+  name: "jest-json",
+  reads: "Jest's JSON, one `[STATUS] name` a line",
+  startsWith: "[",
+  read: (line) => {
+    const result = line.startsWith("[") ? JSON_RESULT.exec(line) : null;
+    return result === null ? undefined : [result[2]!, result[1] === "PASSED" ? "passed" : "failed"];
+  },
 });
 
-export const vitest = linewise("vitest", "Vitest `--reporter=verbose`", (line) => {
-  const status = VITEST_MARKS[line[0] ?? ""];
-  const name = line.slice(2).replace(VITEST_DURATION, "");
-  return status === undefined || line[1] !== " " || name === "" ? undefined : [name, status];
+export const vitest = linewise({
+  name: "vitest",
+  reads: "Vitest `--reporter=verbose`",
+  startsWith: "✓×↓",
+  read: (line) => {
+    const status = VITEST_MARKS[line[0] ?? ""];
+    const name = line.slice(2).replace(VITEST_DURATION, "");
+    return status === undefined || line[1] !== " " || name === "" ? undefined : [name, status];
+  },
 });

@@ -24,9 +24,14 @@ export const eslint: ParserDefinition = {
 };
 
 export const marked: ParserDefinition = {
-  ...linewise("marked", "Jasmine in marked", (_, raw) => {
-    const failure = JASMINE.exec(raw);
-    return failure === null ? undefined : [failure[1]!.trim(), "failed"];
+  ...linewise({
+    name: "marked",
+    reads: "Jasmine in marked",
+    startsWith: "0123456789",
+    read: (_, raw) => {
+      const failure = JASMINE.exec(raw);
+      return failure === null ? undefined : [failure[1]!.trim(), "failed"];
+    },
   }),
   printsFailuresOnly: true,
 };

@@ -26,7 +26,7 @@ const ENDINGS: readonly (readonly [string, LoggedStatus])[] = [
 /** The runner's own lines that can come between a name and its status. */
 const INSTALLED = `${DOTS}Testing against Django installed in`;
 const HEADER = /^(FAIL|ERROR): (\S+ \([^)]*\)|\S+)/;
-const RAN = /\bRan (\d+) tests? in \d/;
+const RAN = /Ran (\d+) tests? in \d/;
 const STARTED = /^(Found \d+ test\(s\)|Creating test database for|Testing against Django)/;
 /** Its doc string is printed over several lines; the records know it by this one. */
 const VERSION_DOC = "--version is equivalent to version";

@@ -100,7 +100,7 @@ function isNodeId(word: string): boolean {
 }
 
 function firstWord(text: string): string {
-  const end = text.search(/\s/);
+  const end = text.indexOf(" ");
   return end < 0 ? text : text.slice(0, end);
 }
 

@@ -76,10 +76,14 @@ class PytestParser {
   }
 
   end(): void {
+    if (this.#verbose.length > 0) this.#addVerbose();
+    this.#session.end();
+  }
+
+  #addVerbose(): void {
     const summarised = new Set([...this.#into.tests.entries()].map(([name]) => name));
     for (const { name, status } of this.#verbose)
       if (!summarised.has(this.#spelled(name)[0]!)) this.#add(name, status);
-    this.#session.end();
   }
 
   #statusLine(line: string): void {

@@ -44,7 +44,7 @@ class SympyParser implements LogParser {
     const line = raw.trim();
     if (line.startsWith("test_")) this.#test(line);
     else if (line.charCodeAt(0) === UNDERSCORE) this.#traceback(line);
-    else if (line.startsWith("====")) this.#rule(line);
+    else if (line.endsWith("====")) this.#rule(line);
   }
 
   end(): void {
