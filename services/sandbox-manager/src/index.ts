@@ -1,5 +1,5 @@
 /**
- * Owns what programs other than the service itself may use: backends, images, the patch format, the sweep. Services never
+ * Owns what programs other than the service itself may use: backends, images, the patch format, sealing, the sweep. Services never
  * import each other; this is for tools and tests.
  */
 export { DockerBackend } from "./backend/docker/backend.js";
@@ -13,3 +13,4 @@ export { type CleanedPlace, type CleanOptions, clean } from "./cleaning/clean.js
 export { ImageStore } from "./images/store/image-store.js";
 export { decodePatch, encodePatch } from "./patch/codec.js";
 export type { Patch, PatchEntry } from "./patch/patch.js";
+export * from "./sealing/index.js";

@@ -21,7 +21,7 @@ import path from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { hideHistory } from "../../src/sealing/hide-history.js";
-import { canSeal, FIXED_SOURCE, SOURCE, TestRoot } from "./repositories.js";
+import { canSeal, FIXED_SOURCE, PATIENT, SOURCE, TestRoot } from "./repositories.js";
 
 let present: TestRoot;
 beforeEach(() => {
@@ -43,7 +43,7 @@ const gitAsAgent = (...argv: string[]) => {
   return `${done.stdout}${done.stderr}`;
 };
 
-describe.skipIf(!canSeal)("the commit in the place of a history", () => {
+describe.skipIf(!canSeal)("the commit in the place of a history", PATIENT, () => {
   test("has the tracked files, ignored ones too, and none besides", async () => {
     present.write("app/debug.log", "ignored");
     present.write("app/untracked.txt", "untracked");
@@ -244,7 +244,7 @@ const arbitraryTree = fc.uniqueArray(
   { selector: (leaf) => leaf.path.join("/"), maxLength: 12 },
 );
 
-describe.skipIf(!canSeal)("any tree", () => {
+describe.skipIf(!canSeal)("any tree", PATIENT, () => {
   test("gives the same commit twice and a clean status", async () => {
     await fc.assert(
       fc.asyncProperty(arbitraryTree, async (leaves) => {

@@ -7,7 +7,7 @@ import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { hideHistory } from "../../src/sealing/hide-history.js";
 import { searchForAnswers } from "../../src/sealing/search/search-for-answers.js";
-import { canSeal, FIXED_SOURCE, SOURCE, TestRoot } from "./repositories.js";
+import { canSeal, FIXED_SOURCE, PATIENT, SOURCE, TestRoot } from "./repositories.js";
 
 if (!canSeal) console.log("sealing tests skipped: they need Linux, root and git");
 
@@ -220,7 +220,7 @@ const HIDING_PLACES: Record<string, readonly [found: string, hide: (root: TestRo
   ],
 };
 
-describe.skipIf(!canSeal)("history", () => {
+describe.skipIf(!canSeal)("history", PATIENT, () => {
   for (const [place, [found, hide]] of Object.entries(HIDING_PLACES)) {
     test(`a fix in ${place} is found before and gone after`, async () => {
       hide(present);

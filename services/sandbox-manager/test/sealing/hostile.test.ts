@@ -18,7 +18,7 @@ import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { hideHistory } from "../../src/sealing/hide-history.js";
 import { searchForAnswers } from "../../src/sealing/search/search-for-answers.js";
-import { canSeal, FIXED_SOURCE, SOURCE, TestRoot } from "./repositories.js";
+import { canSeal, FIXED_SOURCE, PATIENT, SOURCE, TestRoot } from "./repositories.js";
 
 let present: TestRoot;
 /** A program that leaves a mark when it is run. */
@@ -40,7 +40,7 @@ async function sealAndSearch() {
   return { before, report, after };
 }
 
-describe.skipIf(!canSeal)("a hostile repository", () => {
+describe.skipIf(!canSeal)("a hostile repository", PATIENT, () => {
   test("runs nothing by its configuration, attributes, hooks or includes", async () => {
     present.commitFix();
     const gitDirectory = path.join(present.repository, ".git");

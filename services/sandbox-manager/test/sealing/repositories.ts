@@ -23,6 +23,9 @@ export const hasGit = spawnSync("git", ["--version"]).status === 0;
 /** Resolving below a root takes openat2; keeping owners takes root. */
 export const canSeal = process.platform === "linux" && process.getuid?.() === 0 && hasGit;
 
+/** Each case starts dozens of processes, and the machine may be busy. */
+export const PATIENT = { timeout: 120_000 } as const;
+
 export const BASE_SOURCE = `def normalise(name):
     """Gives a name in its canonical spelling."""
     return name.strip().lower()

@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { sealRoot } from "../../dist/sealing/index.js";
-import { BASE_SOURCE, canSeal, FIXED_SOURCE, hasPython, SOURCE, TestRoot } from "./repositories.js";
+import { BASE_SOURCE, canSeal, FIXED_SOURCE, hasPython, PATIENT, SOURCE, TestRoot } from "./repositories.js";
 
 let present: TestRoot;
 beforeEach(() => {
@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => present.remove());
 
-describe.skipIf(!canSeal)("sealing a root", () => {
+describe.skipIf(!canSeal)("sealing a root", PATIENT, () => {
   test("gives the record of a root in which nothing is left", async () => {
     present.commitFix();
     const report = await sealRoot(present.root, present.request());

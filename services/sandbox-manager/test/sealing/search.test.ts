@@ -27,6 +27,7 @@ import {
   FIXED_SOURCE,
   goldPatch,
   hasPython,
+  PATIENT,
   SOURCE,
   TestRoot,
 } from "./repositories.js";
@@ -128,7 +129,7 @@ const COPIES: Record<string, readonly [hit: string, make: (root: TestRoot) => vo
   ],
 };
 
-describe.skipIf(!canSeal || !hasPython)("searching a root", () => {
+describe.skipIf(!canSeal || !hasPython)("searching a root", PATIENT, () => {
   for (const [what, [hit, make]] of Object.entries(COPIES))
     test(`finds ${what}`, async () => {
       make(present);

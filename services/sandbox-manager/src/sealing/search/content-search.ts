@@ -23,6 +23,9 @@ import { zipMembers } from "./zip.js";
 /** Zips are read from their end. One inside another archive is kept in memory for that. */
 const MAX_INNER_ZIP_BYTES = 512 * 1024 * 1024;
 
+/** A zip up to here is read at once: members are many, and each would be waited for. */
+const MAX_READ_ZIP_BYTES = 64 * 1024 * 1024;
+
 class OverLimit extends Error {}
 
 interface Nesting {
@@ -48,9 +51,10 @@ export class ContentSearch {
   async inside(path: string, fd: number, size: number, kind: PackedKind): Promise<void> {
     const nesting = { depth: 1, budget: { left: this.#limits.decompressedBytes } };
     await this.#guarded(path, kind, async () => {
-      if (size <= SMALL_BYTES && kind !== "zip")
-        await this.#unpackWhole(path, kind, beginning(fd, size), nesting);
-      else await this.#unpack(path, kind, chunksOf(fd), nesting, fd);
+      if (kind === "zip")
+        await this.#zip(path, size <= MAX_READ_ZIP_BYTES ? beginning(fd, size) : fd, nesting);
+      else if (size <= SMALL_BYTES) await this.#unpackWhole(path, kind, beginning(fd, size), nesting);
+      else await this.#unpack(path, kind, chunksOf(fd), nesting);
     });
   }
 
@@ -77,11 +81,10 @@ export class ContentSearch {
     kind: PackedKind,
     chunks: AsyncIterable<Uint8Array>,
     nesting: Nesting,
-    fd?: number,
   ): Promise<void> {
     if (nesting.depth > this.#limits.depth) throw new OverLimit();
     if (kind === "tar") await this.#tar(path, chunks, nesting);
-    else if (kind === "zip") await this.#zip(path, fd ?? (await inMemory(chunks)), nesting);
+    else if (kind === "zip") await this.#zip(path, await inMemory(chunks), nesting);
     else if (kind === "pack" || kind === "bundle") await this.#objects.pack(path, chunks, kind === "bundle");
     else await this.#content(`${path}!`, decoded(kind, chunks), nesting);
   }
