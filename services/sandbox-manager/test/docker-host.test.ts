@@ -190,7 +190,26 @@ describe.skipIf(!availability.ok)("images through the engine", () => {
   });
 
   test("an OCI layout is loaded", async () => {
-    const layout = path.join(base, "layout");
+    const { layout, digest } = layoutOf("layout", { WorkingDir: "/srv" });
+    const image = await backend.prepareImage({ kind: "local", path: layout });
+    pulled.push(`mortise-local:${image.digest.slice(0, 16)}`);
+    expect(image.digest).toBe(digest.slice("sha256:".length));
+    expect(await backend.prepareImage({ kind: "local", path: layout })).toEqual(image);
+    expect([...(await backend.readTree(image, "/srv")).entries.keys()]).toEqual(["here"]);
+  });
+
+  test("one that declares volumes is refused: they would lie outside its root", async () => {
+    const { layout, digest } = layoutOf("volumes", { Volumes: { "/srv": {} } });
+    pulled.push(`mortise-local:${digest.slice("sha256:".length).slice(0, 16)}`);
+    await expect(backend.prepareImage({ kind: "local", path: layout })).rejects.toMatchObject({
+      code: "MORTISE_SANDBOX_IMAGE_INVALID",
+      message: expect.stringContaining("/srv"),
+    });
+  });
+
+  /** A layout with one layer and this configuration. */
+  function layoutOf(name: string, settings: object): { layout: string; digest: string } {
+    const layout = path.join(base, name);
     mkdirSync(path.join(layout, "blobs/sha256"), { recursive: true });
     const put = (bytes: Buffer, mediaType: string) => {
       const digest = digestOf(bytes);
@@ -200,7 +219,7 @@ describe.skipIf(!availability.ok)("images through the engine", () => {
     const config = {
       os: "linux",
       architecture: process.arch === "x64" ? "amd64" : process.arch,
-      config: { WorkingDir: "/srv" },
+      config: settings,
       rootfs: { type: "layers", diff_ids: [layer.diffId] },
     };
     const manifest = put(
@@ -217,12 +236,8 @@ describe.skipIf(!availability.ok)("images through the engine", () => {
       path.join(layout, "index.json"),
       JSON.stringify({ schemaVersion: 2, manifests: [manifest] }),
     );
-    const image = await backend.prepareImage({ kind: "local", path: layout });
-    pulled.push(`mortise-local:${image.digest.slice(0, 16)}`);
-    expect(image.digest).toBe(manifest.digest.slice(7));
-    expect(await backend.prepareImage({ kind: "local", path: layout })).toEqual(image);
-    expect([...(await backend.readTree(image, "/srv")).entries.keys()]).toEqual(["here"]);
-  });
+    return { layout, digest: manifest.digest };
+  }
 
   test("one without a shell makes no sandbox, and says why", async () => {
     registry.putImage("team/bare", [tool], { tag: "1" });

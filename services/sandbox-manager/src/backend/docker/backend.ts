@@ -41,6 +41,10 @@ export interface DockerOptions {
   readonly allowedHosts?: AllowedHostRules;
 }
 
+interface EngineFacts {
+  readonly SecurityOptions?: readonly string[] | null;
+}
+
 interface Started {
   readonly owner: string;
   readonly trees: TreeStore;
@@ -73,8 +77,11 @@ export class DockerBackend implements SandboxBackend {
     const address = engineAddress(this.#options.socketPath);
     if (!address.ok) return address;
     try {
-      await this.#docker.ping();
-      return { ok: true };
+      const { SecurityOptions: options = [] } = (await this.#docker.info()) as EngineFacts;
+      const mapped = (options ?? []).find((option) => /name=(userns|rootless)/.test(option));
+      return mapped === undefined
+        ? { ok: true }
+        : { ok: false, reason: `the Docker engine gives containers other user ids (${mapped})` };
     } catch (error) {
       return { ok: false, reason: `the Docker engine does not answer: ${(error as Error).message}` };
     }

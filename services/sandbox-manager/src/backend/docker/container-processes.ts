@@ -13,7 +13,8 @@ import type { Usage } from "../types.js";
 import { IDLE_SECONDS } from "./container-options.js";
 import { ignoreMissing } from "./engine.js";
 
-const START_ATTEMPTS = 400;
+/** Ten seconds: on a busy machine the container's own processes wait for a core too. */
+const START_ATTEMPTS = 2000;
 const START_PAUSE_MS = 5;
 
 export class ContainerProcesses {

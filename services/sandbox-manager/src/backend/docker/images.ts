@@ -190,6 +190,14 @@ export class DockerImages {
   async #made(digest: string, name: string, kind: ImageSpec["kind"]): Promise<Image> {
     const found = await this.#inspect(name);
     if (found === undefined) throw unusable(name, "the engine does not have it");
+    const volumes = Object.keys(found.Config.Volumes ?? {});
+    // The engine would put them on volumes beside the root file system: neither searched, nor kept, nor in a snapshot.
+    if (volumes.length > 0)
+      throw new MortiseError({
+        code: "MORTISE_SANDBOX_IMAGE_INVALID",
+        message: `${name}: it declares volumes (${volumes.join(", ")}), which Docker keeps outside its root.`,
+        fix: "Use the runc backend, or build the image without VOLUME.",
+      });
     this.add(digest, { name });
     const pairs = (found.Config.Env ?? []).map((line): [string, string] => {
       const at = line.indexOf("=");
