@@ -9,6 +9,7 @@ import {
   type DisjointProof,
   type FunnelStep,
   type IndexedTask,
+  namesToExclude,
   ofLanguages,
   placedBelow,
   proveDisjoint,
@@ -34,6 +35,7 @@ import { funnelTable } from "./funnel-table.js";
 
 interface IndexFlags {
   readonly exclude: readonly string[];
+  readonly excludeSet: readonly string[];
   readonly language?: ReadonlySet<string>;
   readonly createdFrom?: string;
   readonly createdBefore?: string;
@@ -59,6 +61,12 @@ export function addTasksIndex(tasks: Command, output: () => OutputOptions): void
       "choose tasks of one or more indexes (directory, JSONL or parquet; =WEIGHT behind one sets how often it is drawn), print how many each rule dropped, write the index of the rest",
     )
     .option("--exclude <file>", "names of tasks, instances or repositories, one a line", collected, [])
+    .option(
+      "--exclude-set <index>",
+      "leave out what an evaluation set has, as --disjoint-level says",
+      collected,
+      [],
+    )
     .option("--language <names>", "languages to keep, separated by commas", list)
     .option("--created-from <date>", "drop what is older", day)
     .option("--created-before <date>", "drop what is of that day or newer", day)
@@ -110,7 +118,7 @@ async function chosen(sources: readonly string[], flags: IndexFlags): Promise<Ch
   const union = await unionOf(sources.map(taskSource));
   const rates = flags.solveRates === undefined ? undefined : await readSolveRates(flags.solveRates);
   const all = rates === undefined ? union.tasks : withSolveRates(union.tasks, rates);
-  const filtered = select(all, filtersOf(flags));
+  const filtered = select(all, await filtersOf(flags));
   const drawn = select(
     weighted(filtered.tasks, union),
     flags.sample === undefined ? [] : [sampleOf(flags.sample, flags.seed)],
@@ -124,9 +132,11 @@ async function chosen(sources: readonly string[], flags: IndexFlags): Promise<Ch
 }
 
 /** In the order they are applied: what is not wanted at all, then size and difficulty, then diversity. */
-function filtersOf(flags: IndexFlags): Rule[] {
+async function filtersOf(flags: IndexFlags): Promise<Rule[]> {
   const rules: Rule[] = [withoutRepeats()];
   for (const path of flags.exclude) rules.push(without(`in ${path}`, readExclusions(path)));
+  for (const path of flags.excludeSet)
+    rules.push(without(`of ${path}`, namesToExclude(await readIdentities(path), flags.disjointLevel)));
   if (flags.language !== undefined) rules.push(ofLanguages(flags.language));
   if (flags.createdFrom !== undefined || flags.createdBefore !== undefined)
     rules.push(createdBetween(flags.createdFrom, flags.createdBefore));

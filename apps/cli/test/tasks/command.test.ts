@@ -159,8 +159,8 @@ describe("index", () => {
       "MORTISE_TASK_OVERLAP (eval.jsonl): Two task sets that must be disjoint are not. eval.jsonl: 3 instances are in both: pallets__flask-1, pallets__flask-2, pallets__flask-3.",
     );
     expect(existsSync(join(directory, "chosen"))).toBe(false);
-    writeFileSync(join(directory, "out.txt"), "pallets/flask\n");
-    const proven = mortise("index", "tasks", "--exclude", "out.txt", "--disjoint-from", "eval.jsonl");
+    const proven = mortise("index", "tasks", "--exclude-set", "eval.jsonl", "--disjoint-from", "eval.jsonl");
+    expect(proven.stdout).toMatch(/^of eval\.jsonl +3 +0 +2$/m);
     expect(proven.stdout).toContain(
       "disjoint from eval.jsonl: no repository and no instance in common (2 tasks of 1 repositories, 3 of 1)",
     );

@@ -56,6 +56,12 @@ export async function readIdentities(path: string): Promise<Identity[]> {
   return identities;
 }
 
+/** What to leave out for `proveDisjoint` to succeed, lower case: instances and, at that level, repositories. */
+export function namesToExclude(others: readonly Identity[], level: DisjointLevel): Set<string> {
+  const instances = namesOf(others, instanceOf);
+  return level === "instance" ? instances : new Set([...instances, ...namesOf(others, repositoryOf)]);
+}
+
 /** Throws MORTISE_TASK_OVERLAP naming what both have, or what cannot be told. */
 export function proveDisjoint(
   tasks: readonly IndexedTask[],
@@ -122,8 +128,8 @@ function refuseCommon(
   const names = `${common.slice(0, SHOWN_NAMES).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
   const fix =
     kind === "repositories"
-      ? "Exclude them with --exclude, or ask for --disjoint-level instance if that is enough."
-      : "Exclude them with --exclude.";
+      ? "Leave them out with --exclude-set, or ask for --disjoint-level instance if that is enough."
+      : "Leave them out with --exclude-set or --exclude.";
   throw refused(against, `${common.length} ${kind} are in both: ${names}`, fix);
 }
 

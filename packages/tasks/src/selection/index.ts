@@ -3,6 +3,7 @@ export {
   type DisjointLevel,
   type DisjointProof,
   type Identity,
+  namesToExclude,
   proveDisjoint,
   readIdentities,
 } from "./disjoint.js";
