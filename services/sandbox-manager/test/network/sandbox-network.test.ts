@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import dgram from "node:dgram";
 import { once } from "node:events";
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
 import http from "node:http";
 import net from "node:net";
 import path from "node:path";
@@ -227,6 +227,41 @@ describe.skipIf(!hasNft)("an allow-list", () => {
     expect(await isHeard({ kind: "say", content: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" })).toBe(false);
     expect(await isHeard({ kind: "say", content: "SSH-2.0-client\r\n" })).toBe(true);
     expect(network.nDenied).toBe(5);
+  });
+
+  test("is refused with the reason where nft is not installed; everything else works", async () => {
+    const before = process.env.PATH;
+    process.env.PATH = "/nonexistent";
+    onEnd.push(() => {
+      process.env.PATH = before;
+    });
+    await expect(create(allow([ALLOWED]))).rejects.toMatchObject({
+      code: "MORTISE_SANDBOX_NETWORK",
+      message: expect.stringContaining("nft"),
+    });
+    const network = await create({ kind: "model", host: "127.0.0.1", port: 9 });
+    const change = network.set(allow([ALLOWED]));
+    await expect(change).rejects.toMatchObject({ code: "MORTISE_SANDBOX_NETWORK" });
+    process.env.PATH = before;
+    expect((await network.prove()).isClosed).toBe(true);
+    expect(await get(network, "127.0.0.1", 8080)).toBe("ECONNREFUSED");
+    expect(await get(network, ALLOWED, 80)).toBe("ECONNREFUSED");
+  });
+
+  test("leaves no descriptor and no namespace", async () => {
+    const once = async () => {
+      const network = await SandboxNetwork.create(allow([ALLOWED, "mirror.example"]), RULES);
+      await network.prove();
+      await network.set({ kind: "model", host: "127.0.0.1", port: 9 });
+      await network.set(allow([ALLOWED]));
+      await network.close();
+    };
+    const descriptors = () => readdirSync("/proc/self/fd").length;
+    await once();
+    const before = descriptors();
+    for (let n = 0; n < 10; n++) await once();
+    // A namespace lives by its descriptors and processes alone; of nft's, none lives on.
+    expect(descriptors()).toBe(before);
   });
 
   test("that is empty is no more than the model", async () => {
