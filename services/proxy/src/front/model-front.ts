@@ -130,9 +130,10 @@ export class ModelFront {
   private async complete(exchange: Exchange, session: Session): Promise<void> {
     const { request, response, headers, dialect } = exchange;
     const { bodies, clock, metrics } = this.options;
+    const isConnected = () => !response.destroyed;
     const { call, connection } = await bodies.use(request, async (body) => {
       const call = dialect.read(body);
-      return { call, connection: await session.ask({ request: call, headers }) };
+      return { call, connection: await session.ask({ request: call, headers, isConnected }) };
     });
     const { turn } = connection.reply;
     const head = { turn, model: call.model ?? session.modelName, createdMs: clock.now() };

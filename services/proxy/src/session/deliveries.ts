@@ -30,6 +30,23 @@ export class Deliveries {
     return this.known.get(turn) ?? Delivery.UNDECIDED;
   }
 
+  /** Whether no reply is being read. */
+  get isSettled(): boolean {
+    this.settle();
+    return this.open.size === 0;
+  }
+
+  /** What no journal says: how far replies came that no echo proves delivered. */
+  get unproven(): ReadonlyMap<string, Delivery> {
+    this.settle();
+    return new Map([...this.known].filter(([turn]) => !this.proven.has(turn)));
+  }
+
+  /** Takes over what another holder of the session saw. */
+  restore(seen: ReadonlyMap<string, Delivery>): void {
+    for (const [turn, delivery] of seen) this.known.set(turn, delivery);
+  }
+
   /** Whether somebody is reading the turn's reply now. */
   isBeingRead(turn: string): boolean {
     this.settle();

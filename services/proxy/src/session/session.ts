@@ -41,6 +41,8 @@ export interface ModelCall {
   readonly request: ModelRequest;
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string | undefined>>;
+  /** Whether the caller still waits for the answer. */
+  isConnected(): boolean;
 }
 
 /** Turns one session may have at the engine: several times what a harness with sub-agents asks for at once. */
@@ -54,6 +56,13 @@ export interface SessionEvents {
   failed(turn: string, error: MortiseError): void;
   /** The journal knows more than this session: forget it (S2). */
   overtaken(session: Session): void;
+}
+
+/** What of a session the journal does not say; little enough to be kept while the session itself is not. */
+export interface Remnant {
+  readonly delivery: ReadonlyMap<string, Delivery>;
+  readonly budgetReached: Budget["reached"];
+  readonly failure: string;
 }
 
 export interface SessionParts {
@@ -85,7 +94,7 @@ export class Session {
   private failure = "";
   private sealing: Promise<Seal> | undefined;
 
-  constructor(parts: SessionParts, journal: JournalContents) {
+  constructor(parts: SessionParts, journal: JournalContents, remnant?: Remnant) {
     this.parts = parts;
     this.terms = parts.terms;
     this.lastSequence = journal.lastSequence;
@@ -95,11 +104,28 @@ export class Session {
       this.remember(turn, sequence);
       this.budget.restore(turn, this.tree.contextLengthOf(turn.turn));
     }
+    if (!remnant) return;
+    this.deliveries.restore(remnant.delivery);
+    this.budget.reached = remnant.budgetReached;
+    this.failure = remnant.failure;
   }
 
   /** The name harnesses are told. */
   get modelName(): string {
     return this.parts.policy.config.policy.name;
+  }
+
+  /** Whether nobody waits for anything here: what the journal says and `remnant` are all there is. */
+  get isAtRest(): boolean {
+    return this.running.size === 0 && !this.planning && !this.sealing && this.deliveries.isSettled;
+  }
+
+  get remnant(): Remnant {
+    return {
+      delivery: this.deliveries.unproven,
+      budgetReached: this.budget.reached,
+      failure: this.failure,
+    };
   }
 
   /** Resolves when nothing is being rendered or sampled, or waits to be stored. */
@@ -121,11 +147,11 @@ export class Session {
     if (known) return known.connect();
     await this.captureExtended(seen.digests);
     this.refuseIfSealing();
-    return (await this.sample(call.request, seen)).connect();
+    return this.sample(call, seen);
   }
 
   /** Tokens of the context the call would be sampled under if it were asked now. @throws as `ask` */
-  async countTokens(call: ModelCall): Promise<number> {
+  async countTokens(call: Omit<ModelCall, "isConnected">): Promise<number> {
     this.refuseIfSealing();
     const inputs = this.inputs(call.request, this.alignable(call));
     return (await renderContext(inputs, Number.POSITIVE_INFINITY)).contextIds.length;
@@ -186,7 +212,7 @@ export class Session {
   }
 
   /** The call as the aligner sees it. */
-  private alignable({ request, headers }: ModelCall): Call {
+  private alignable({ request, headers }: Omit<ModelCall, "isConnected">): Call {
     const { conversation, toolChoice } = request;
     const signals = readSignals({ ...request, headers });
     return {
@@ -220,22 +246,26 @@ export class Session {
     while (this.planning) await this.planning;
   }
 
-  private async sample(request: ModelRequest, call: Call): Promise<RunningTurn> {
+  private async sample({ request, isConnected }: ModelCall, call: Call): Promise<Connection> {
     const { clock, spool } = this.parts;
     const stopwatch = new Stopwatch(clock);
     await this.planned();
+    if (!isConnected()) throw callerLeft();
     if (this.running.size >= MAX_RUNNING_TURNS) throw tooManyAtOnce();
     spool.refuseIfFull();
     this.budget.check();
     const inputs = this.inputs(request, call);
     const planning = this.plan(inputs);
-    if (!(planning instanceof Promise)) return this.start(planning, { request, inputs, stopwatch });
+    if (!(planning instanceof Promise)) return this.start(planning, { inputs, stopwatch }).connect();
     const { promise, resolve } = Promise.withResolvers<void>();
     this.planning = promise;
     try {
       const plan = await planning;
       this.refuseIfSealing();
-      return this.start(plan, { request, inputs, stopwatch });
+      const connection = this.start(plan, { inputs, stopwatch }).connect();
+      // What waits for this call must see at once whether it may join it.
+      if (!isConnected()) connection.lost();
+      return connection;
     } finally {
       this.planning = undefined;
       resolve();
@@ -244,10 +274,10 @@ export class Session {
 
   private start(
     plan: PlannedTurn,
-    { request, inputs, stopwatch }: { request: ModelRequest; inputs: TurnInputs; stopwatch: Stopwatch },
+    { inputs, stopwatch }: { inputs: TurnInputs; stopwatch: Stopwatch },
   ): RunningTurn {
     const { terms, clock } = this.parts;
-    const { call, alignment } = inputs;
+    const { request, call, alignment } = inputs;
     const maxTokens = this.budget.reserve(plan.known.thread!, plan.contextIds.length, plan.maxTokens);
     this.nextIndex++;
     this.tree.calls.opened(plan.turn, call, alignment);
@@ -393,6 +423,10 @@ function tooManyAtOnce(): MortiseError {
     message: `The session has ${MAX_RUNNING_TURNS} turns at the engine.`,
     fix: "Wait for one of them.",
   });
+}
+
+function callerLeft(): MortiseError {
+  return new MortiseError({ code: "MORTISE_TRANSPORT_CANCELLED", message: "The client left." });
 }
 
 function adopted(): MortiseError {

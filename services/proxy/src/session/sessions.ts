@@ -1,6 +1,7 @@
 /**
  * Owns which sessions live in this replica: opened by the scheduler, found again by their token or trial after
- * a restart, gone once sealed. Holds nothing that the journal does not (S2 in session.ts).
+ * a restart, gone once sealed, out of memory while nobody calls. Holds nothing that the journal does not (S2 in
+ * session.ts), but for a remnant of what this replica alone saw.
  */
 import { foldDelivery } from "@mortise/capture";
 import { MortiseError } from "@mortise/contracts";
@@ -10,7 +11,7 @@ import type { ProxyMetrics } from "../metrics.js";
 import type { RunPolicies } from "../run-policy.js";
 import { Journal, type JournalContents } from "./journal.js";
 import { type Seal, sealRecord } from "./seal.js";
-import { Session, type SessionEvents, sessionEnded } from "./session.js";
+import { type Remnant, Session, type SessionEvents, sessionEnded } from "./session.js";
 import type { Spool } from "./spool.js";
 import type { SessionTerms } from "./token.js";
 
@@ -18,8 +19,22 @@ import type { SessionTerms } from "./token.js";
 const MAX_SEALED = 4096;
 /** Seals kept whole, for a scheduler that asks again at once; each lists all turns of its session. */
 const MAX_SEALS = 32;
+/**
+ * A session nobody called for so long, longer than agents wait for a tool or a test run, is read from the journal
+ * when somebody does again.
+ */
+export const IDLE_MS = 15 * 60_000;
+/** Looked at when a session is asked for, the one unused for longest first. */
+const LOOKED_AT = 4;
+/** Sessions out of memory of which a remnant is kept; of older ones it is lost, as in a restart. */
+const MAX_REMNANTS = 65_536;
 /** A seal competes with turns of a session that another replica still serves; each attempt reads again. */
 const MAX_SEAL_ATTEMPTS = 5;
+
+interface Live {
+  readonly loading: Promise<Session>;
+  readonly usedAt: number;
+}
 
 export interface SessionsOptions {
   readonly bus: Bus;
@@ -32,7 +47,9 @@ export interface SessionsOptions {
 
 export class Sessions {
   private readonly options: SessionsOptions;
-  private readonly live = new Map<string, Promise<Session>>();
+  /** The one that was asked for last stands last. */
+  private readonly live = new Map<string, Live>();
+  private readonly remnants = new Map<string, Remnant>();
   private readonly sealed = new Set<string>();
   private readonly seals = new Map<string, Seal>();
 
@@ -50,12 +67,17 @@ export class Sessions {
    */
   obtain(terms: SessionTerms, patienceMs = 0): Promise<Session> {
     const key = keyOf(terms);
+    this.putAside();
     const known = this.live.get(key);
-    if (known) return known;
+    if (known) {
+      this.live.delete(key);
+      this.live.set(key, { ...known, usedAt: this.options.clock.now() });
+      return known.loading;
+    }
     if (this.sealed.has(key)) return Promise.reject(sessionEnded());
     const loading = this.load(terms, patienceMs);
-    this.live.set(key, loading);
-    loading.catch(() => this.live.delete(key));
+    this.live.set(key, { loading, usedAt: this.options.clock.now() });
+    loading.catch(() => this.forget(key, loading));
     return loading;
   }
 
@@ -65,9 +87,9 @@ export class Sessions {
     for (let attempt = 1; ; attempt++) {
       const known = this.seals.get(key);
       if (known) return known;
-      const live = this.live.get(key);
+      const loading = this.live.get(key)?.loading;
       try {
-        const session = await live?.catch(() => undefined);
+        const session = await loading?.catch(() => undefined);
         const seal = session ? await session.seal() : await this.sealFromJournal(run, trial);
         this.keep(key, seal);
         return seal;
@@ -76,14 +98,16 @@ export class Sessions {
           error instanceof MortiseError && error.code === "MORTISE_TRANSPORT_SEQUENCE_CONFLICT";
         if (!isConflict || attempt === MAX_SEAL_ATTEMPTS) throw error;
       } finally {
-        if (this.live.get(key) === live) this.live.delete(key);
+        if (loading) this.forget(key, loading);
       }
     }
   }
 
   /** Waits until nothing is being sampled, then cuts what still is when `signal` is aborted. */
   async drain(signal: AbortSignal): Promise<void> {
-    const sessions = await Promise.all([...this.live.values()].map((one) => one.catch(() => undefined)));
+    const sessions = await Promise.all(
+      [...this.live.values()].map(({ loading }) => loading.catch(() => undefined)),
+    );
     const cut = () => {
       for (const session of sessions) void session?.interrupt();
       this.options.spool.close();
@@ -103,7 +127,33 @@ export class Sessions {
       throw sessionEnded();
     }
     const events = this.eventsOf(terms);
-    return new Session({ terms, policy, journal, spool, clock, events }, contents);
+    const remnant = this.remnants.get(keyOf(terms));
+    return new Session({ terms, policy, journal, spool, clock, events }, contents, remnant);
+  }
+
+  /** Out of memory with the sessions nobody called for IDLE_MS. */
+  private putAside(): void {
+    const now = this.options.clock.now();
+    for (const [key, { loading, usedAt }] of [...this.oldest(LOOKED_AT)])
+      if (now - usedAt >= IDLE_MS) void this.putAsideOnce(key, loading, usedAt);
+  }
+
+  private *oldest(count: number): Iterable<[string, Live]> {
+    for (const entry of this.live) {
+      if (count-- === 0) return;
+      yield entry;
+    }
+  }
+
+  private async putAsideOnce(key: string, loading: Promise<Session>, usedAt: number): Promise<void> {
+    const session = await loading.catch(() => undefined);
+    const entry = this.live.get(key);
+    if (!session || entry?.loading !== loading || entry.usedAt !== usedAt) return;
+    this.live.delete(key);
+    if (session.isAtRest) {
+      this.remnants.set(key, session.remnant);
+      dropOldest(this.remnants, MAX_REMNANTS);
+    } else this.live.set(key, { loading, usedAt: this.options.clock.now() });
   }
 
   private async sealFromJournal(run: string, trial: string): Promise<Seal> {
@@ -111,7 +161,8 @@ export class Sessions {
     const contents = await journal.read();
     if (contents.seal) return contents.seal;
     const turns = contents.turns.map(({ turn }) => turn);
-    const delivery = foldDelivery(turns, new Map());
+    const remnant = this.remnants.get(keyOf({ run, trial }));
+    const delivery = foldDelivery(turns, remnant?.delivery ?? new Map());
     const record = sealRecord(
       { run, trial, isEvaluation: isEvaluation(contents) },
       {
@@ -119,8 +170,8 @@ export class Sessions {
         sequences: new Map(contents.turns.map(({ turn, sequence }) => [turn.turn, sequence])),
         deliveryOf: (turn) => delivery.get(turn)!,
         lastSequence: contents.lastSequence,
-        budgetReached: "",
-        failure: "",
+        budgetReached: remnant?.budgetReached ?? "",
+        failure: remnant?.failure ?? "",
       },
     );
     const append = () => journal.appendSeal(record, contents.lastSequence);
@@ -136,22 +187,26 @@ export class Sessions {
       failed: (turn, err) => log.error({ event: "turn.failed", run, trial, turn, err }),
       overtaken: (session) => {
         metrics.overtaken.inc();
-        void this.forget(keyOf(terms), session);
+        void this.drop(keyOf(terms), session);
       },
     };
   }
 
   /** A session read again meanwhile stays. */
-  private async forget(key: string, session: Session): Promise<void> {
-    const live = this.live.get(key);
-    if ((await live?.catch(() => undefined)) === session && this.live.get(key) === live)
-      this.live.delete(key);
+  private forget(key: string, loading: Promise<Session>): void {
+    if (this.live.get(key)?.loading === loading) this.live.delete(key);
+  }
+
+  private async drop(key: string, session: Session): Promise<void> {
+    const loading = this.live.get(key)?.loading;
+    if (loading && (await loading.catch(() => undefined)) === session) this.forget(key, loading);
   }
 
   private keep(key: string, seal: Seal): void {
     const isNew = !this.sealed.has(key);
     this.sealed.add(key);
     this.seals.set(key, seal);
+    this.remnants.delete(key);
     dropOldest(this.sealed, MAX_SEALED);
     dropOldest(this.seals, MAX_SEALS);
     if (isNew) this.report(seal);
