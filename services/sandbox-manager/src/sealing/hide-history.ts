@@ -58,7 +58,8 @@ async function hide(
   const survey = look(root, workspaceFiles(request, workdir, repository, tracked));
 
   for (const place of repository?.places ?? []) {
-    if (place === "") throw sealFailed("the root itself is a git directory of the workspace");
+    if (isWithin(repository!.top, place))
+      throw sealFailed(`the workspace lies in its own git directory, ${shownPath(place)}`);
     store.take(place, "history");
   }
   for (const { path: at, kind } of survey.leftovers) store.take(at, kind);
@@ -75,7 +76,7 @@ async function hide(
       store.take(at, "worktree-link");
 
   if (repository === undefined || tracked === undefined)
-    return { state: "none", nTracked: 0, moved: store.finish(), kept };
+    return { state: "none", nTracked: 0, ...store.finish(), kept };
   const { top } = repository;
   const head = await makeFreshRepository(await needGit(), root, top, tracked.leaves, scratch);
   if (root.text(joined(top, `.git/${BRANCH}`))?.trim() !== head)
@@ -86,7 +87,7 @@ async function hide(
     head,
     trackedFrom: tracked.from,
     nTracked: tracked.leaves.length,
-    moved: store.finish(),
+    ...store.finish(),
     kept,
   };
 }

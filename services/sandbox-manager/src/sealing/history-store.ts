@@ -26,12 +26,12 @@ import { codeOf } from "../images/layer/linux.js";
 import { compareBytes, isWithin, shownPath } from "./byte-path.js";
 import type { RootDirectory } from "./root-directory.js";
 import { sealFailed } from "./seal-errors.js";
-import type { Taken, TakenKind } from "./types.js";
+import { MAX_MOVED_LISTED, type Taken, type TakenKind } from "./types.js";
 
 export class HistoryStore {
   readonly directory: string;
   readonly #root: RootDirectory;
-  readonly #taken: (Taken & { at: string })[] = [];
+  readonly #taken: Taken[] = [];
 
   /** @throws MORTISE_SANDBOX_SEAL when `directory` is inside the root, around it, or not empty */
   constructor(root: RootDirectory, directory: string) {
@@ -51,14 +51,14 @@ export class HistoryStore {
     if (this.#root.stat(at) === undefined) return;
     const target = path.join(this.directory, String(this.#taken.length).padStart(6, "0"));
     move(this.#root.host(at), Buffer.from(target));
-    this.#taken.push({ path: shownPath(at), kind, at });
+    this.#taken.push({ path: shownPath(at), kind });
   }
 
-  /** Writes the list and gives it in order of path. */
-  finish(): readonly Taken[] {
-    const list = this.#taken.map(({ path, kind }) => ({ path, kind }));
-    writeFileSync(path.join(this.directory, "moved.json"), JSON.stringify(list), { mode: 0o600 });
-    return list.sort((a, b) => compareBytes(a.path, b.path));
+  /** Writes the list, and gives its length and its beginning in order of path. */
+  finish(): { readonly nMoved: number; readonly moved: readonly Taken[] } {
+    writeFileSync(path.join(this.directory, "moved.json"), JSON.stringify(this.#taken), { mode: 0o600 });
+    const sorted = this.#taken.toSorted((a, b) => compareBytes(a.path, b.path));
+    return { nMoved: sorted.length, moved: sorted.slice(0, MAX_MOVED_LISTED) };
   }
 }
 

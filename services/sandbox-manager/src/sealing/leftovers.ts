@@ -55,6 +55,7 @@ export function leftoversOf(root: RootDirectory, listing: Listing, workspace: Wo
     if (workspace.isTracked(entry.path)) continue;
     if (entry.kind === "directory") {
       if (isInside && TOOL_CACHES.has(entry.name)) add(entry.path, "cache");
+      else if (isInside && entry.name === "__pycache__") add(entry.path, "bytecode");
       continue;
     }
     if (SHELL_HISTORY.test(entry.name)) add(entry.path, "shell-history");

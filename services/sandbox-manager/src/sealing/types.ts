@@ -62,6 +62,8 @@ export interface Taken {
   readonly kind: TakenKind;
 }
 
+export const MAX_MOVED_LISTED = 500;
+
 export interface HistoryReport {
   /** `none`: the workspace is in no repository, and none was made. */
   readonly state: "hidden" | "none";
@@ -72,7 +74,8 @@ export interface HistoryReport {
   /** Where the list of tracked files came from: the old index, or, without one, all files of the workspace. */
   readonly trackedFrom?: "index" | "files";
   readonly nTracked: number;
-  /** Everything moved to the store, in order of path. `moved[i]` lies there as `i` in six digits. */
+  readonly nMoved: number;
+  /** The first `MAX_MOVED_LISTED`, in order of path; `moved.json` in the store names all, in the order they lie there. */
   readonly moved: readonly Taken[];
   /** Repositories that share nothing with the workspace's and stay, to be searched. */
   readonly kept: readonly string[];

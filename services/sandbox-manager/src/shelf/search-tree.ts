@@ -14,7 +14,7 @@ export async function searchTree(directory: string, answers: Answers): Promise<S
   const root = path.dirname(directory);
   const workdir = `/${path.basename(directory)}`;
   const search = await searchForAnswers(root, { workdir, answers });
-  const history = { state: "none", nTracked: 0, moved: [], kept: [] } as const;
+  const history = { state: "none", nTracked: 0, nMoved: 0, moved: [], kept: [] } as const;
   const report: SealReport = { format: "mortise-seal/1", history, search };
   if (!search.isClean) throw answerFound(report);
   return report;

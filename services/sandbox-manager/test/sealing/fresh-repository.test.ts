@@ -172,6 +172,15 @@ describe.skipIf(!canSeal)("the commit in the place of a history", PATIENT, () =>
     expect(present.gitIn(original, "rev-parse", "later")).toBe(fix);
   });
 
+  test("what was moved is counted whole and listed up to a limit", async () => {
+    for (let i = 0; i < 510; i++) present.write(`app/old/${i}.orig`, "");
+    const request = present.request();
+    const report = await hideHistory(present.root, request);
+    expect(report).toMatchObject({ nMoved: 511 });
+    expect(report.moved).toHaveLength(500);
+    expect(JSON.parse(readFileSync(path.join(request.store, "moved.json"), "utf8"))).toHaveLength(511);
+  });
+
   test("an unrelated repository elsewhere stays and is reported; a related one goes", async () => {
     present.gitIn(present.root, "clone", "--quiet", "--bare", "app", "srv/fork.git");
     mkdirSync(path.join(present.root, "opt/tool"), { recursive: true });
@@ -191,6 +200,7 @@ describe.skipIf(!canSeal)("the commit in the place of a history", PATIENT, () =>
     expect(await hideHistory(present.root, present.request({ git: "/nonexistent/git" }))).toEqual({
       state: "none",
       nTracked: 0,
+      nMoved: 0,
       moved: [],
       kept: [],
     });

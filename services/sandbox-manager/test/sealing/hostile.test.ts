@@ -152,6 +152,35 @@ describe.skipIf(!canSeal)("a hostile repository", PATIENT, () => {
       expect(present.git("status", "--porcelain")).toBe("");
     });
 
+  test("moves no directory that is none of git's, whatever names it", async () => {
+    present.write("usr/lib/needed/HEAD", "a file of another program");
+    const gitDirectory = path.join(present.repository, ".git");
+    writeFileSync(path.join(gitDirectory, "objects/info/alternates"), "/usr/lib\n/usr/lib/needed\n/app\n/\n");
+    writeFileSync(path.join(gitDirectory, "commondir"), "/usr/lib\n");
+    await hideHistory(present.root, present.request());
+    rmSync(gitDirectory, { recursive: true });
+    writeFileSync(gitDirectory, "gitdir: /usr/lib/needed\n");
+    await hideHistory(present.root, present.request());
+    rmSync(gitDirectory, { recursive: true });
+    symlinkSync(".", gitDirectory);
+    await hideHistory(present.root, present.request());
+    expect(present.read("usr/lib/needed/HEAD")).toBe("a file of another program");
+    expect(present.read(`app/${SOURCE}`)).toContain("normalise");
+    expect(present.git("status", "--porcelain")).toBe("");
+  });
+
+  test("a workspace in its own git directory is refused", async () => {
+    for (const name of ["HEAD", "objects", "refs"])
+      renameSync(path.join(present.repository, ".git", name), path.join(present.repository, name));
+    rmSync(path.join(present.repository, ".git"), { recursive: true });
+    symlinkSync(".", path.join(present.repository, ".git"));
+    await expect(hideHistory(present.root, present.request())).rejects.toMatchObject({
+      code: "MORTISE_SANDBOX_SEAL",
+      message: expect.stringContaining("its own git directory"),
+    });
+    expect(existsSync(path.join(present.repository, "objects"))).toBe(true);
+  });
+
   test("is not recorded through links in the working tree", async () => {
     const outside = path.join(present.base, "outside");
     mkdirSync(outside);

@@ -10,6 +10,8 @@ import { type ObjectFormat, objectFormatOf } from "./scratch-repository.js";
 /** Git itself follows alternates this far. */
 const MAX_ALTERNATES_DEPTH = 5;
 const MAX_REFERENCE_DEPTH = 5;
+/** What git keeps in a directory of objects. */
+const OF_OBJECTS = /^(?:[0-9a-f]{2}|pack|info|tmp_.*|incoming-.*|.*\.lock)$/;
 const OBJECT_ID = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
 export interface Repository {
@@ -45,9 +47,20 @@ export function isGitDirectory({ entries }: Listing): boolean {
 /** The git directory that `.git` is or leads to. */
 export function gitDirectoryOf(root: RootDirectory, dotGit: string): string | undefined {
   const at = root.locate(dotGit);
-  if (at === undefined || root.isDirectory(at)) return at;
-  const target = /^gitdir: (.+?)\n?$/s.exec(root.text(at) ?? "")?.[1];
-  return target === undefined ? undefined : locateDirectory(root, parentOf(at), target);
+  if (at === undefined || at === dotGit)
+    return at !== undefined && root.isDirectory(at) ? at : named(root, dotGit);
+  return root.isDirectory(at) ? onlyGit(root, at) : named(root, at);
+}
+
+/** What a `.git` file says. */
+function named(root: RootDirectory, file: string): string | undefined {
+  const target = /^gitdir: (.+?)\n?$/s.exec(root.text(file) ?? "")?.[1];
+  return target === undefined ? undefined : onlyGit(root, locateDirectory(root, parentOf(file), target));
+}
+
+/** Links and files may name any directory; what is none of git's must not be moved away as if it were. */
+function onlyGit(root: RootDirectory, at: string | undefined): string | undefined {
+  return at !== undefined && isGitDirectory(root.list(at)) ? at : undefined;
 }
 
 function readRepository(root: RootDirectory, top: string): Repository {
@@ -70,7 +83,8 @@ function readRepository(root: RootDirectory, top: string): Repository {
 
 function commonDirectory(root: RootDirectory, gitDirectory: string): string {
   const target = root.text(joined(gitDirectory, "commondir"))?.replace(/\n$/, "");
-  return (target === undefined ? undefined : locateDirectory(root, gitDirectory, target)) ?? gitDirectory;
+  if (target === undefined) return gitDirectory;
+  return onlyGit(root, locateDirectory(root, gitDirectory, target)) ?? gitDirectory;
 }
 
 /** The objects of a git directory and those it borrows, by links or by `info/alternates`. */
@@ -78,6 +92,7 @@ export function objectDirectories(root: RootDirectory, gitDirectory: string): st
   const found: string[] = [];
   const add = (at: string | undefined, depth: number): void => {
     if (at === undefined || found.includes(at) || depth > MAX_ALTERNATES_DEPTH) return;
+    if (root.list(at).entries.some(({ name }) => !OF_OBJECTS.test(name))) return;
     found.push(at);
     for (const line of (root.text(joined(at, "info/alternates")) ?? "").split("\n"))
       if (line !== "" && !line.startsWith("#")) add(locateDirectory(root, at, line), depth + 1);

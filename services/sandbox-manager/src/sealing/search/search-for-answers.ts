@@ -84,8 +84,7 @@ class RootSearch {
     const leftOut = (at: string) => this.#findings.gap(at, "special-file-system");
     for (const listing of this.#root.walk("", leftOut, (at) => at !== ownRepository)) {
       if (listing.path !== "" && isGitDirectory(listing)) gitDirectories.push(listing.path);
-      const within = gitDirectories.at(-1);
-      const isOfObjects = within !== undefined && isWithin(listing.path, joined(within, "objects"));
+      const isOfObjects = gitDirectories.some((at) => isWithin(listing.path, joined(at, "objects")));
       const names = new Set(listing.entries.map(({ name }) => name));
       for (const entry of listing.entries) {
         if (entry.kind !== "file") continue;
