@@ -24,6 +24,7 @@ export class ManagerMetrics {
   readonly prepared: ReturnType<Metrics["counter"]>;
   readonly ended: ReturnType<Metrics["counter"]>;
   readonly runs: ReturnType<Metrics["counter"]>;
+  readonly denied: ReturnType<Metrics["counter"]>;
   readonly #stageMs: ReturnType<Metrics["histogram"]>;
   readonly #startMs: ReturnType<Metrics["histogram"]>;
   readonly #modelMs: ReturnType<Metrics["counter"]>;
@@ -37,6 +38,10 @@ export class ManagerMetrics {
     this.runs = metrics.counter("runs_total", "Single runs for verification, by how they ended.", [
       "outcome",
     ]);
+    this.denied = metrics.counter(
+      "egress_denied_total",
+      "Attempts of agents to reach what their network closes.",
+    );
     this.#stageMs = metrics.histogram("stage_milliseconds", "Wall clock of a stage, milliseconds.", {
       buckets: STAGE_BUCKETS_MS,
       labels: ["stage"],

@@ -53,6 +53,8 @@ export class Trial {
   readonly #clock = new StageClock(Stage.QUEUE);
   readonly #abort = new AbortController();
   readonly #slot = Promise.withResolvers<"slot" | "none">();
+  /** Attempts to leave the sandbox; absent where that cannot be told. */
+  #nDenied: number | undefined;
   #phase: TrialPhase = "preparing";
   #termination: TerminationReason | undefined;
   #proof: ProofInit | undefined;
@@ -124,6 +126,7 @@ export class Trial {
       this.#clock.next(Stage.AGENT);
       const result = await this.#runHarness(prepared);
       this.#phase = "ending";
+      this.#nDenied = (await prepared.sandbox.stats()).nDenied;
       this.#clock.next(Stage.CLEANUP, { ...result.usage, ...modelTimeOf(prepared) });
       const limitMs = this.#work.cleanupTimeoutMs || DEFAULT_CLEANUP_TIMEOUT_MS;
       await this.#within(limitMs, "rollout.cleanupTimeoutMs", this.#reportEnd(prepared, result, after));
@@ -264,6 +267,7 @@ export class Trial {
     const name = TerminationReason[termination].toLowerCase();
     context.metrics.ended.inc({ termination: name });
     context.metrics.observe(this.#clock.spans());
+    context.metrics.denied.inc(this.#nDenied ?? 0);
     context.log.info({
       event: "trial.ended",
       ...this.#name(),
@@ -272,6 +276,7 @@ export class Trial {
       why,
       outcome: result.outcome,
       usage: result.usage,
+      denied: this.#nDenied,
       insecure: result.isInsecure,
       patchEntries: patch?.entries.length ?? 0,
       skipped: patch?.skipped.length ?? 0,
