@@ -1,92 +1,24 @@
-/** What a sandbox's namespace can reach, tried on real namespaces: closed, opened for a list, changed, left open. */
-import { type ChildProcess, fork } from "node:child_process";
+/** What a sandbox's namespace can reach, tried on real namespaces: closed, opened for a list, changed. */
 import dgram from "node:dgram";
-import { once } from "node:events";
 import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
-import http from "node:http";
 import net from "node:net";
-import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { SandboxNetwork } from "../../src/backend/network/index.js";
-import { addLoopbackAddress, removeLoopbackAddress } from "../../src/backend/network/loopback-address.js";
-import { isInForce, isSteeringAvailable, steer } from "../../src/backend/network/steering.js";
-import { createNetworkNamespace, withinNetworkNamespace } from "../../src/backend/runc/syscalls.js";
-import type { Network } from "../../src/backend/types.js";
-
-const isRoot = process.platform === "linux" && process.getuid?.() === 0;
-const hasNft = isRoot && (await isSteeringAvailable());
-if (!isRoot) console.log("network tests skipped: namespaces need Linux and root");
-else if (!hasNft) console.log("allow-list tests skipped: nft is not installed");
-
-/** Stands for a host elsewhere: an address of loopback that only this test listens on. */
-const ALLOWED = "127.9.8.7";
-const OTHER = "127.9.8.8";
-const RULES = { privateHosts: [ALLOWED, "mirror.example"], resolve: async () => [ALLOWED] };
-const onEnd: (() => unknown)[] = [];
-let serial = 0;
-afterEach(async () => {
-  for (const end of onEnd.splice(0).reverse()) await end();
-});
-
-async function create(network: Network, rules = RULES): Promise<SandboxNetwork> {
-  const made = await SandboxNetwork.create(network, rules);
-  onEnd.push(() => made.close());
-  return made;
-}
-
-async function serve(host: string, answer: string, port = 0): Promise<number> {
-  const server = http.createServer((_, reply) => reply.end(answer));
-  await new Promise<void>((resolve) => server.listen(port, host, resolve));
-  onEnd.push(() => {
-    server.closeAllConnections();
-    return new Promise((resolve) => server.close(resolve));
-  });
-  return (server.address() as net.AddressInfo).port;
-}
-
-interface Attempted {
-  readonly kind: "get" | "hello" | "say" | "send" | "hold" | "ended" | "udp";
-  readonly host: string;
-  readonly port: number;
-  readonly bytes?: number;
-  readonly site?: string;
-  readonly target?: string;
-  readonly content?: string;
-}
-
-const insiders = new Map<SandboxNetwork, ChildProcess>();
-
-/** What a process inside gets: content, or the code of its error. */
-async function inside(network: SandboxNetwork, attempted: Attempted): Promise<string> {
-  const child = insiders.get(network) ?? startInside(network);
-  const id = ++serial;
-  child.send({ id, ...attempted });
-  return new Promise((resolve, reject) => {
-    child.once("exit", (code) => reject(new Error(`ended with ${code}`)));
-    child.on("message", (message: { id: number; answer: string }) => {
-      if (message.id === id) resolve(message.answer);
-    });
-  });
-}
-
-/** A child belongs to the namespace its parent was in. */
-function startInside(network: SandboxNetwork): ChildProcess {
-  const fd = openSync(network.namespacePath, "r");
-  const child = withinNetworkNamespace(fd, () => fork(path.join(import.meta.dirname, "inside.cjs")));
-  closeSync(fd);
-  insiders.set(network, child);
-  onEnd.push(() => {
-    insiders.delete(network);
-    child.removeAllListeners("exit");
-    child.kill("SIGKILL");
-    return once(child, "exit");
-  });
-  return child;
-}
-
-const get = (network: SandboxNetwork, host: string, port: number) =>
-  inside(network, { kind: "get", host, port });
+import { withinNetworkNamespace } from "../../src/backend/runc/syscalls.js";
+import {
+  ALLOWED,
+  type Attempted,
+  create,
+  get,
+  hasNft,
+  inside,
+  isRoot,
+  OTHER,
+  onEnd,
+  RULES,
+  serve,
+} from "./network-world.js";
 
 describe.skipIf(!isRoot)("a closed network", () => {
   test("reaches nothing, and the proof says so probe by probe", async () => {
@@ -306,138 +238,6 @@ describe.skipIf(!hasNft)("an allow-list", () => {
     const network = await create(allow([ALLOWED]));
     const { port } = server.address() as net.AddressInfo;
     expect(await inside(network, { kind: "send", host: ALLOWED, port, bytes: 3_000_000 })).toBe("3000000");
-  });
-});
-
-describe("what an allow-list may not name", () => {
-  const refusals: [string, readonly string[], RegExp][] = [
-    ["a wildcard", ["*.example"], /wildcards/],
-    ["an IPv6 address", ["2001:db8::1"], /IPv4/],
-    ["a URL", ["https://example"], /neither a host name nor/],
-    ["a range", ["93.184.216.0/24"], /neither a host name nor/],
-    ["a short form of an address", ["10.1"], /neither a host name nor/],
-    ["a number the resolver reads as an address", ["2130706433"], /neither a host name nor/],
-    ["a private address", ["10.1.2.3"], /not a public address/],
-    ["this host's loopback", ["127.0.0.1"], /sandbox itself/],
-    ["cloud metadata", ["169.254.169.254"], /metadata/],
-    ["Azure's metadata, which looks public", ["168.63.129.16"], /metadata/],
-    ["a name that leads inside", ["inside.example"], /inside\.example \(192\.168\.1\.1\) is not a public/],
-  ];
-  test.skipIf(!isRoot).each(refusals)("%s", async (_, allowedHosts, message) => {
-    const resolve = async () => ["93.184.216.34", "192.168.1.1"];
-    const making = SandboxNetwork.create(
-      { kind: "allow-list", host: "127.0.0.1", port: 9, allowedHosts },
-      { resolve },
-    );
-    await expect(making).rejects.toMatchObject({
-      code: "MORTISE_SANDBOX_NETWORK",
-      message: expect.stringMatching(message),
-    });
-  });
-
-  test.skipIf(!isRoot)("metadata and the sandbox itself, even if the operator allows them", async () => {
-    for (const host of ["169.254.169.254", "127.0.0.1"])
-      await expect(
-        SandboxNetwork.create(
-          { kind: "allow-list", host: "127.0.0.1", port: 9, allowedHosts: [host] },
-          { privateHosts: [host] },
-        ),
-      ).rejects.toMatchObject({ code: "MORTISE_SANDBOX_NETWORK" });
-  });
-
-  test.skipIf(!isRoot)("a name nobody knows leaves everything closed and may be tried again", async () => {
-    const port = await serve("127.0.0.1", "model");
-    const network = await create(
-      { kind: "model", host: "127.0.0.1", port },
-      { privateHosts: [], resolve: async () => Promise.reject(new Error("no such name")) },
-    );
-    const change = network.set({
-      kind: "allow-list",
-      host: "127.0.0.1",
-      port,
-      allowedHosts: ["gone.example"],
-    });
-    await expect(change).rejects.toMatchObject({ code: "MORTISE_SANDBOX_NETWORK_UNRESOLVED" });
-    expect(await get(network, "127.0.0.1", 8080)).toBe("ECONNREFUSED");
-  });
-});
-
-describe.skipIf(!isRoot)("a namespace that is not closed", () => {
-  test("of the host itself fails the proof", async () => {
-    const fd = openSync("/proc/self/ns/net", "r");
-    const network = await SandboxNetwork.adopt(fd, { kind: "none" }, RULES);
-    onEnd.push(() => network.close());
-    const proof = await network.prove();
-    expect(proof.isClosed).toBe(false);
-    const open = proof.probes.filter(({ observed }) => observed === "reachable").map(({ name }) => name);
-    expect(open).toEqual(expect.arrayContaining(["host port at 127.0.0.1", "abstract socket of the host"]));
-  });
-
-  test("with a route to metadata fails the proof, though nobody is there", async () => {
-    const { namespaceFd } = createNetworkNamespace(() => addLoopbackAddress("169.254.169.254"));
-    const network = await SandboxNetwork.adopt(namespaceFd, { kind: "none" });
-    onEnd.push(() => network.close());
-    const proof = await network.prove();
-    expect(proof.isClosed).toBe(false);
-    expect(proof.probes.filter(({ expected, observed }) => expected !== observed)).toEqual([
-      { name: "tcp 169.254.169.254:80", expected: "unreachable", observed: "reachable" },
-    ]);
-  });
-
-  test.skipIf(!hasNft)("any more as it was asked for fails the proof", async () => {
-    const address = "93.184.216.34";
-    const network = await create({
-      kind: "allow-list",
-      host: "127.0.0.1",
-      port: 9,
-      allowedHosts: [address],
-    });
-    expect((await network.prove()).isClosed).toBe(true);
-    const fd = openSync(network.namespacePath, "r");
-    withinNetworkNamespace(fd, () => removeLoopbackAddress(address));
-    closeSync(fd);
-    const proof = await network.prove();
-    expect(proof.isClosed).toBe(false);
-    expect(proof.probes).toContainEqual({
-      name: `allowed ${address}`,
-      expected: "reachable",
-      observed: "unreachable",
-    });
-  });
-
-  test.skipIf(!hasNft)("rules that are not the ones set are noticed", async () => {
-    const { namespaceFd } = createNetworkNamespace(() => undefined);
-    onEnd.push(() => closeSync(namespaceFd));
-    await steer(namespaceFd, { addresses: ["93.184.216.34"], port: 4242 });
-    const listing = (addresses: string[], port: number, chains = 1) =>
-      JSON.stringify({
-        nftables: [
-          { table: { family: "ip", name: "mortise" } },
-          { set: { name: "allowed", elem: addresses } },
-          ...Array.from({ length: chains }, () => ({ chain: { hook: "prerouting", policy: "accept" } })),
-          {
-            rule: {
-              expr: [
-                {
-                  match: {
-                    op: "==",
-                    left: { payload: { protocol: "ip", field: "daddr" } },
-                    right: "@allowed",
-                  },
-                },
-                { match: { op: "==", left: { meta: { key: "l4proto" } }, right: "tcp" } },
-                { tproxy: { addr: "127.0.0.1", port } },
-              ],
-            },
-          },
-        ],
-      });
-    const wanted = { addresses: ["93.184.216.34"], port: 4242 };
-    expect(isInForce(listing(["93.184.216.34"], 4242), wanted)).toBe(true);
-    expect(isInForce(listing(["93.184.216.34", "10.0.0.1"], 4242), wanted)).toBe(false);
-    expect(isInForce(listing(["93.184.216.34"], 4243), wanted)).toBe(false);
-    expect(isInForce(listing(["93.184.216.34"], 4242, 2), wanted)).toBe(false);
-    expect(isInForce('{"nftables": []}', wanted)).toBe(false);
   });
 });
 
