@@ -8,15 +8,26 @@ import { run, type SandboxStand, timed } from "./stand.js";
 
 const AT_ONCE = 4;
 
-export async function measureChurn(stand: SandboxStand, sandboxes: number): Promise<object> {
+/** @param directory in which the backend keeps its state */
+export async function measureChurn(
+  stand: SandboxStand,
+  directory: string,
+  sandboxes: number,
+): Promise<object> {
   await once(stand);
-  const before = counts();
+  const before = counts(directory);
   let left = sandboxes;
   const some = async (): Promise<void> => {
     while (left-- > 0) await once(stand);
   };
   const { ms } = await timed(() => Promise.all(Array.from({ length: AT_ONCE }, some)));
-  return { sandboxes, atOnce: AT_ONCE, perSandboxMs: rounded(ms / sandboxes), before, after: counts() };
+  return {
+    sandboxes,
+    atOnce: AT_ONCE,
+    perSandboxMs: rounded(ms / sandboxes),
+    before,
+    after: counts(directory),
+  };
 }
 
 async function once(stand: SandboxStand): Promise<void> {
@@ -31,12 +42,14 @@ async function once(stand: SandboxStand): Promise<void> {
   await fork.destroy();
 }
 
-/** Host-wide where nothing narrower can be counted: other work on the machine shows in it. */
-function counts() {
+/** Control groups of the whole host, those among them that are dead and still held: other work shows in it. */
+function counts(directory: string) {
   const memoryGroups = /^memory\s+\S+\s+([0-9]+)/m.exec(textOf("/proc/cgroups"))?.[1];
   return {
     descriptors: readdirSync("/proc/self/fd").length,
-    mounts: textOf("/proc/self/mountinfo").split("\n").length - 1,
+    mounts: textOf("/proc/self/mountinfo")
+      .split("\n")
+      .filter((line) => line.includes(directory)).length,
     memoryControlGroupsOfHost: memoryGroups === undefined ? undefined : Number(memoryGroups),
     residentMiB: rounded(process.memoryUsage.rss() / 2 ** 20, 0),
   };

@@ -39,7 +39,7 @@ const BACKENDS: Readonly<Record<string, () => SandboxBackend>> = {
 const MEASUREMENTS: Readonly<Record<string, () => Promise<object>>> = {
   lifecycle: () => withStand((stand) => measureLifecycle(stand, isShort ? 5 : 40)),
   load: () => withStand((stand) => measureUnderLoad(stand, isShort ? [1, 4] : [1, 4, 16, 64])),
-  churn: () => withStand((stand) => measureChurn(stand, isShort ? 10 : 100)),
+  churn: () => withStand((stand) => measureChurn(stand, directory, isShort ? 10 : 100)),
   network: () => measureNetworks(isShort ? 5 : 100),
   unpack: () => measureUnpack(directory, isShort ? 1 : 3),
 };
