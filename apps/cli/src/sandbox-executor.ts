@@ -28,8 +28,15 @@ export function executeInSandbox(
 ): Execute {
   return async ({ task, solution, attempt }) => {
     const { expected } = task.tests;
-    if (expected === undefined)
-      return { outcome: "invalid", failed: [], reason: "it has no tests/expected.json" };
+    // The manager gives a sandbox the network its task asks for, or fails.
+    const isNetworkClosed = task.verifier.network.mode === "no-network";
+    const invalid = (reason: string, failed: readonly string[] = []) => ({
+      outcome: "invalid" as const,
+      failed,
+      reason,
+      isNetworkClosed,
+    });
+    if (expected === undefined) return invalid("it has no tests/expected.json");
     const nonce = randomBytes(16).toString("hex");
     const timeoutMs = task.verifier.timeoutSec * 1000;
     const runOnce = () =>
@@ -48,14 +55,13 @@ export function executeInSandbox(
         { deadlineMs: timeoutMs + SANDBOX_ALLOWANCE_MS },
       );
     const ran = await retry(runOnce, { ...RETRIES, signal });
-    if (ran.failureCode !== "")
-      return { outcome: "invalid", failed: [], reason: `${ran.failureCode}: ${ran.failureReason}` };
-    if (expected.format === "log") return gradeTaskLog(task, expected, ran);
+    if (ran.failureCode !== "") return invalid(`${ran.failureCode}: ${ran.failureReason}`);
+    if (expected.format === "log") return { ...gradeTaskLog(task, expected, ran), isNetworkClosed };
     const report = parseReport(expected.format, new TextDecoder().decode(ran.stdout), nonce);
     const judgement = judge([...expected.failToPass, ...expected.passToPass], report, ran);
     const failed = judgement.tests.filter(({ status }) => status !== "passed").map(({ name }) => name);
     if (judgement.outcome === "resolved" || judgement.outcome === "unresolved")
-      return { outcome: judgement.outcome, failed };
-    return { outcome: "invalid", failed, reason: `${judgement.outcome}: ${judgement.reason}` };
+      return { outcome: judgement.outcome, failed, isNetworkClosed };
+    return invalid(`${judgement.outcome}: ${judgement.reason}`, failed);
   };
 }

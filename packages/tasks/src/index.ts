@@ -41,13 +41,18 @@ export {
   writeTaskIndex,
 } from "./harbor/task-index.js";
 export { gradeTaskLog } from "./validation/grade-task-log.js";
-export { executeInProcess } from "./validation/process-executor.js";
+export {
+  canCloseNetwork,
+  executeInProcess,
+  executeWithoutNetwork,
+} from "./validation/process-executor.js";
 export {
   type Execute,
   type Execution,
   type ExecutionResult,
   GOLD_ATTEMPTS,
   type TaskValidation,
+  type ValidateOptions,
   validateTask,
 } from "./validation/validate-task.js";
 export {
@@ -56,3 +61,10 @@ export {
   type ValidationRecord,
   writeValidationRecord,
 } from "./validation/validation-record.js";
+export {
+  QUARANTINE,
+  readValidation,
+  type StoredValidation,
+  writeQuarantine,
+  writeValidation,
+} from "./validation/validation-store.js";

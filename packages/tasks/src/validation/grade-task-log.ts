@@ -19,7 +19,7 @@ export function gradeTaskLog(
   task: Task,
   expected: Extract<ExpectedTests, { format: "log" }>,
   run: LoggedRun,
-): ExecutionResult {
+): Omit<ExecutionResult, "isNetworkClosed"> {
   const path = join(task.tests.directory, "config.json");
   const record = readRecord(JSON.parse(readFileSync(path, "utf8")), path, { parser: expected.parser });
   if (run.timedOut) return invalid("the test run reached its time limit");
@@ -33,6 +33,6 @@ export function gradeTaskLog(
   return { outcome: "invalid", failed, reason: `${verdict}: ${reasons.join("; ")}` };
 }
 
-function invalid(reason: string): ExecutionResult {
+function invalid(reason: string): Omit<ExecutionResult, "isNetworkClosed"> {
   return { outcome: "invalid", failed: [], reason };
 }

@@ -1,31 +1,67 @@
 /**
  * Owns executing a task's solution and tests as plain child processes in a temporary copy of its repository.
- * Gives no isolation: for task sets whose code is trusted, such as the bundled one. Sandboxed validation is the
- * caller's executor.
+ * Gives no isolation but, where the host allows it, that of the network: for task sets whose code is trusted, such
+ * as the bundled one. Sandboxed validation is the caller's executor.
  */
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { judge, parseReport, type RunEnding, type TestReport } from "@mortise/grading";
 import type { ExpectedTests } from "../harbor/expected-tests.js";
+import type { Task } from "../harbor/load-task.js";
+import { gradeTaskLog } from "./grade-task-log.js";
 import type { Execute, ExecutionResult } from "./validate-task.js";
 
 const OUTPUT_LIMIT_BYTES = 1 << 20;
 
+/** A namespace with a loopback device and no other; `$0` is the script. */
+const WITHOUT_NETWORK = [
+  "unshare",
+  "--map-root-user",
+  "--net",
+  "sh",
+  "-c",
+  'ip link set lo up 2> /dev/null; exec sh "$0"',
+];
+
 /** Runs `solution/solve.sh` (for gold) and `tests/test.sh` in the copy; needs sh, and node on PATH for node tests. */
-export const executeInProcess: Execute = async ({ task, solution }) => {
+export const executeInProcess: Execute = (execution) => executeBehind(["sh"], execution, false);
+
+/** As `executeInProcess`, without any network but loopback. Only where `canCloseNetwork()`. */
+export const executeWithoutNetwork: Execute = (execution) => executeBehind(WITHOUT_NETWORK, execution, true);
+
+/** Whether this host lets this user make a network namespace. */
+export function canCloseNetwork(): boolean {
+  const [command, ...args] = WITHOUT_NETWORK.slice(0, -3) as [string, ...string[]];
+  return spawnSync(command, [...args, "true"], { stdio: "ignore" }).status === 0;
+}
+
+async function executeBehind(
+  launcher: readonly string[],
+  { task, solution }: Parameters<Execute>[0],
+  isNetworkClosed: boolean,
+): Promise<ExecutionResult> {
+  return { ...(await outcomeBehind(launcher, task, solution)), isNetworkClosed };
+}
+
+type Outcome = Omit<ExecutionResult, "isNetworkClosed">;
+
+async function outcomeBehind(
+  launcher: readonly string[],
+  task: Task,
+  solution: "gold" | "noop",
+): Promise<Outcome> {
   const { repository, env } = task.environment;
   const { expected } = task.tests;
   if (repository === undefined) return invalid("it has no environment/repository to copy");
   if (expected === undefined) return invalid("it has no tests/expected.json");
-  if (expected.format === "log") return invalid("its tests need the image it names");
   const workspace = await mkdtemp(join(tmpdir(), "mortise-task-"));
   try {
     await cp(repository, workspace, { recursive: true });
     const run = (script: string, extra: Variables, input: string) =>
-      runScript(script, {
+      runScript(launcher, script, {
         workspace,
         input,
         env: { ...env, ...extra },
@@ -38,13 +74,15 @@ export const executeInProcess: Execute = async ({ task, solution }) => {
     const nonce = randomBytes(16).toString("hex");
     const tested = await run(task.tests.script, task.verifier.env, `${nonce}\n`);
     if (tested.exitCode === 127) return invalid(`test.sh found no command: ${tested.errors}`);
+    if (expected.format === "log")
+      return gradeTaskLog(task, expected, { ...tested, stdout: new TextEncoder().encode(tested.output) });
     return resultOf(expected, parseReport(expected.format, tested.output, nonce), tested);
   } finally {
     await rm(workspace, { recursive: true, force: true });
   }
-};
+}
 
-function resultOf(expected: ExpectedTests, report: TestReport, ending: RunEnding): ExecutionResult {
+function resultOf(expected: ExpectedTests, report: TestReport, ending: RunEnding): Outcome {
   const judgement = judge([...expected.failToPass, ...expected.passToPass], report, ending);
   const failed = judgement.tests.filter((test) => test.status !== "passed").map((test) => test.name);
   const { outcome, reason } = judgement;
@@ -52,7 +90,7 @@ function resultOf(expected: ExpectedTests, report: TestReport, ending: RunEnding
   return { outcome: "invalid", failed, reason: `${outcome}: ${reason}` };
 }
 
-function invalid(reason: string): ExecutionResult {
+function invalid(reason: string): Outcome {
   return { outcome: "invalid", failed: [], reason };
 }
 
@@ -68,9 +106,10 @@ interface ScriptRun {
 
 type ScriptEnd = RunEnding & { readonly output: string; readonly errors: string };
 
-function runScript(script: string, run: ScriptRun): Promise<ScriptEnd> {
+function runScript(launcher: readonly string[], script: string, run: ScriptRun): Promise<ScriptEnd> {
+  const [command, ...args] = launcher as [string, ...string[]];
   return new Promise((resolve, reject) => {
-    const child = spawn("sh", [script], {
+    const child = spawn(command, [...args, script], {
       cwd: run.workspace,
       env: { PATH: process.env.PATH ?? "", ...run.env },
       stdio: ["pipe", "pipe", "pipe"],

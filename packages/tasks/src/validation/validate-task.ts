@@ -1,6 +1,7 @@
 /**
- * Owns what makes a task usable: the gold solution resolves every time, doing nothing does not.
- * Does not run anything: an executor is given (a real sandbox, or process-executor.ts).
+ * Owns what makes a task usable: the gold solution resolves every time, doing nothing does not, and neither needs
+ * a network. Does not run anything: an executor is given (a real sandbox, or process-executor.ts). Does not keep
+ * results (validation-store.ts).
  */
 import { taskDigest } from "../harbor/digest.js";
 import type { Task } from "../harbor/load-task.js";
@@ -19,6 +20,8 @@ export interface ExecutionResult {
   readonly failed: readonly string[];
   /** Why, when `invalid`. */
   readonly reason?: string;
+  /** Whether the tests ran without any network but loopback. */
+  readonly isNetworkClosed: boolean;
 }
 
 /** Runs one attempt in a fresh copy of the task's environment and grades it. */
@@ -29,39 +32,104 @@ export interface TaskValidation {
   readonly digest: string;
   readonly isValid: boolean;
   readonly gold: { readonly resolved: number; readonly attempts: number };
-  readonly noop: { readonly resolved: boolean; readonly failed: readonly string[] };
+  readonly noop: {
+    readonly resolved: boolean;
+    readonly attempts: number;
+    /** Expected tests that failed in the first attempt. */
+    readonly failed: readonly string[];
+  };
+  /** Share of gold attempts that ended otherwise than most: 0 when all resolve or none does, 0.5 at most. */
+  readonly flakeRate: number;
+  /** Expected tests that passed in some gold attempts and not in others. */
+  readonly flakyTests: readonly string[];
+  /** Milliseconds of a gold attempt from start to verdict; absent without one. */
+  readonly wallMs?: { readonly median: number; readonly max: number };
+  /** Whether the gold solution was shown to resolve without a network, every time. */
+  readonly isEgressFree: boolean;
   /** One sentence per reason the task is not valid. */
   readonly problems: readonly string[];
+}
+
+export interface ValidateOptions {
+  /** At least 1. */
+  readonly goldAttempts?: number;
+  /** At least 1. */
+  readonly noopAttempts?: number;
+  /** Monotonic milliseconds. */
+  readonly now?: () => number;
 }
 
 /** Gold attempts a task must resolve, all of them: fewer would let a flaky test pass. */
 export const GOLD_ATTEMPTS = 3;
 
-/** Validates one task with four executions. Rejects only when the executor rejects. */
-export async function validateTask(task: Task, execute: Execute): Promise<TaskValidation> {
-  const problems: string[] = [];
-  let resolved = 0;
-  if (task.solution === undefined)
-    problems.push("solution/solve.sh is missing: the gold solution cannot run.");
-  else {
-    for (let attempt = 1; attempt <= GOLD_ATTEMPTS; attempt++) {
-      const result = await execute({ task, solution: "gold", attempt });
-      if (result.outcome === "resolved") resolved++;
-      else problems.push(`gold attempt ${attempt} is ${describe(result)}.`);
+interface TimedResult extends ExecutionResult {
+  readonly wallMs: number;
+}
+
+/** Validates one task, four executions if nothing else is asked for. Rejects only when the executor rejects. */
+export async function validateTask(
+  task: Task,
+  execute: Execute,
+  { goldAttempts = GOLD_ATTEMPTS, noopAttempts = 1, now = () => performance.now() }: ValidateOptions = {},
+): Promise<TaskValidation> {
+  const run = async (solution: Execution["solution"], attempts: number) => {
+    const results: TimedResult[] = [];
+    for (let attempt = 1; attempt <= attempts; attempt++) {
+      const start = now();
+      const result = await execute({ task, solution, attempt });
+      results.push({ ...result, wallMs: now() - start });
     }
-  }
-  const noop = await execute({ task, solution: "noop", attempt: 1 });
-  if (noop.outcome === "resolved") problems.push("doing nothing resolves it.");
-  if (noop.outcome === "invalid") problems.push(`doing nothing is ${describe(noop)}.`);
-  problems.push(...unexpectedNoop(task, noop));
+    return results;
+  };
+  const gold = await run("gold", task.solution === undefined ? 0 : goldAttempts);
+  const noop = await run("noop", noopAttempts);
+  const problems = [...goldProblems(task, gold), ...noop.flatMap((result) => noopProblems(task, result))];
+  const resolved = gold.filter(({ outcome }) => outcome === "resolved").length;
   return {
     id: task.id,
     digest: taskDigest(task),
     isValid: problems.length === 0,
-    gold: { resolved, attempts: task.solution === undefined ? 0 : GOLD_ATTEMPTS },
-    noop: { resolved: noop.outcome === "resolved", failed: noop.failed },
-    problems,
+    gold: { resolved, attempts: gold.length },
+    noop: {
+      resolved: noop.some(({ outcome }) => outcome === "resolved"),
+      attempts: noop.length,
+      failed: noop[0]!.failed,
+    },
+    flakeRate: gold.length === 0 ? 0 : Math.min(resolved, gold.length - resolved) / gold.length,
+    flakyTests: flakyTests(gold),
+    ...wallTime(gold),
+    isEgressFree:
+      gold.length > 0 &&
+      gold.every(({ outcome, isNetworkClosed }) => isNetworkClosed && outcome === "resolved"),
+    problems: [...new Set(problems)],
   };
+}
+
+function goldProblems(task: Task, gold: readonly TimedResult[]): string[] {
+  if (task.solution === undefined) return ["solution/solve.sh is missing: the gold solution cannot run."];
+  return gold.flatMap((result, index) =>
+    result.outcome === "resolved" ? [] : [`gold attempt ${index + 1} is ${describe(result)}.`],
+  );
+}
+
+function noopProblems(task: Task, noop: ExecutionResult): string[] {
+  if (noop.outcome === "resolved") return ["doing nothing resolves it."];
+  if (noop.outcome === "invalid") return [`doing nothing is ${describe(noop)}.`];
+  return unexpectedNoop(task, noop);
+}
+
+/** An attempt that is invalid says nothing of single tests. */
+function flakyTests(gold: readonly TimedResult[]): string[] {
+  const told = gold.filter(({ outcome }) => outcome !== "invalid");
+  const failures = new Map<string, number>();
+  for (const { failed } of told) for (const name of failed) failures.set(name, (failures.get(name) ?? 0) + 1);
+  return [...failures].filter(([, count]) => count < told.length).map(([name]) => name);
+}
+
+function wallTime(gold: readonly TimedResult[]): Pick<TaskValidation, "wallMs"> {
+  const times = gold.map(({ wallMs }) => Math.round(wallMs)).sort((a, b) => a - b);
+  if (times.length === 0) return {};
+  return { wallMs: { median: times[Math.floor((times.length - 1) / 2)]!, max: times.at(-1)! } };
 }
 
 /** Without a solution exactly the fail-to-pass tests must fail; anything else means the lists are wrong. */

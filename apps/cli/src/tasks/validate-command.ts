@@ -1,0 +1,162 @@
+/**
+ * Owns `mortise tasks validate`: which tasks are run how often, what is kept of it, and the report. The runs are
+ * packages/tasks'.
+ */
+import { existsSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import { MortiseError } from "@mortise/contracts";
+import {
+  canCloseNetwork,
+  executeInProcess,
+  executeWithoutNetwork,
+  GOLD_ATTEMPTS,
+  listTaskIds,
+  loadTask,
+  QUARANTINE,
+  readValidation,
+  type TaskValidation,
+  validateTask,
+  writeQuarantine,
+  writeValidation,
+} from "@mortise/tasks";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { EXIT_OPERATOR, note, type OutputOptions, printResult } from "../output.js";
+import { INSECURE_NOTE } from "../provision/runc.js";
+import { count } from "./arguments.js";
+
+interface ValidateFlags {
+  readonly limit?: number;
+  readonly gold: number;
+  readonly noop: number;
+  readonly jobs: number;
+  readonly network: "closed" | "host";
+  readonly again: boolean;
+}
+
+interface Plan extends ValidateFlags {
+  readonly root: string;
+  readonly ids: readonly string[];
+  /** Whether results are kept in the directory: not beside a single task. */
+  readonly isKept: boolean;
+}
+
+export function addTasksValidate(tasks: Command, output: () => OutputOptions): void {
+  tasks
+    .command("validate <directory>")
+    .description(
+      "run every task's gold solution three times, which must resolve, and nothing, which must not; keep the results and list what is not to be used",
+    )
+    .option("--limit <n>", "validate only the first n tasks", count)
+    .option("--gold <n>", "runs of the gold solution", atLeastOne, GOLD_ATTEMPTS)
+    .option("--noop <n>", "runs of doing nothing", atLeastOne, 1)
+    .option("--jobs <n>", "tasks at once", atLeastOne, availableParallelism())
+    .addOption(
+      new Option("--network <which>", "run without a network where this host allows it, or with its own")
+        .choices(["closed", "host"])
+        .default("closed"),
+    )
+    .option("--again", "run what was validated as often before", false)
+    .action(async (directory: string, flags: ValidateFlags) => {
+      process.exitCode = await validate(planOf(resolve(directory), flags), output());
+    });
+}
+
+function atLeastOne(text: string): number {
+  const value = count(text);
+  if (value > 0) return value;
+  throw new InvalidArgumentError("At least 1 is needed.");
+}
+
+/** One task directory, or a directory of them. */
+function planOf(directory: string, flags: ValidateFlags): Plan {
+  const isTask = existsSync(join(directory, "task.toml"));
+  const ids = isTask ? [basename(directory)] : listTaskIds(directory);
+  if (ids.length === 0)
+    throw new MortiseError({
+      code: "MORTISE_TASK_UNKNOWN",
+      message: `${directory} has no task.toml, nor has a directory in it.`,
+      fix: "Name a task directory, or a directory of them.",
+      detail: { path: directory },
+    });
+  return {
+    ...flags,
+    root: isTask ? dirname(directory) : directory,
+    ids: ids.slice(0, flags.limit),
+    isKept: !isTask,
+  };
+}
+
+async function validate(plan: Plan, output: OutputOptions): Promise<number> {
+  note(INSECURE_NOTE);
+  const isClosed = plan.network === "closed" && canCloseNetwork();
+  if (plan.network === "closed" && !isClosed)
+    note(
+      "this host allows no network namespace: tasks run with its network, and none is shown to be egress-free",
+    );
+  const { validations, kept } = await validateAll(plan, isClosed);
+  const invalid = validations.filter(({ isValid }) => !isValid);
+  const quarantined = plan.isKept ? writeQuarantine(plan.root).length : 0;
+  const figures = figuresOf(validations);
+  printResult(
+    output,
+    {
+      directory: plan.root,
+      validated: validations.length,
+      kept,
+      invalid: invalid.length,
+      ...figures,
+      quarantined,
+      tasks: validations,
+    },
+    () => [
+      ...invalid.flatMap(({ id, problems }) => problems.map((problem) => `${id}: ${problem}`)),
+      `${validations.length} tasks validated${kept === 0 ? "" : ` (${kept} before)`}, ${invalid.length} invalid`,
+      `${figures.flaky} flaky, ${figures.egressFree} egress-free; a gold run takes ${figures.medianWallMs} ms (median of medians), ${figures.maxWallMs} ms at most`,
+      ...(quarantined === 0 ? [] : [`${quarantined} in ${join(plan.root, QUARANTINE)}`]),
+    ],
+  );
+  return invalid.length === 0 ? 0 : EXIT_OPERATOR;
+}
+
+/** In the order of the ids. What is stored and was run as often is taken from there. */
+async function validateAll(
+  plan: Plan,
+  isClosed: boolean,
+): Promise<{ validations: TaskValidation[]; kept: number }> {
+  const execute = isClosed ? executeWithoutNetwork : executeInProcess;
+  const executor = isClosed ? "process without network" : "process";
+  const results = new Map<string, TaskValidation>();
+  const waiting = [...plan.ids];
+  let kept = 0;
+  const work = async () => {
+    for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
+      const stored = plan.isKept && !plan.again ? readValidation(plan.root, id) : undefined;
+      if (stored !== undefined && stored.executor === executor && wasRunAsOften(stored.validation, plan)) {
+        results.set(id, stored.validation);
+        kept++;
+        continue;
+      }
+      const attempts = { goldAttempts: plan.gold, noopAttempts: plan.noop };
+      const validation = await validateTask(loadTask(join(plan.root, id)), execute, attempts);
+      results.set(id, validation);
+      if (plan.isKept) writeValidation(plan.root, executor, validation, new Date());
+    }
+  };
+  await Promise.all(Array.from({ length: plan.jobs }, work));
+  return { validations: plan.ids.map((id) => results.get(id)!), kept };
+}
+
+function wasRunAsOften({ gold, noop }: TaskValidation, plan: Plan): boolean {
+  return gold.attempts >= plan.gold && noop.attempts >= plan.noop;
+}
+
+function figuresOf(validations: readonly TaskValidation[]) {
+  const medians = validations.flatMap(({ wallMs }) => wallMs?.median ?? []).sort((a, b) => a - b);
+  return {
+    flaky: validations.filter(({ flakeRate }) => flakeRate > 0).length,
+    egressFree: validations.filter(({ isEgressFree }) => isEgressFree === true).length,
+    medianWallMs: medians[Math.floor((medians.length - 1) / 2)] ?? 0,
+    maxWallMs: Math.max(0, ...validations.map(({ wallMs }) => wallMs?.max ?? 0)),
+  };
+}
