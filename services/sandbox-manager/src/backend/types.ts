@@ -144,6 +144,7 @@ export interface ScratchVolume {
 
 /** `agent` owns the workspace (`SANDBOX_UID`); `root` is uid 0 inside, equally without capabilities. */
 export type SandboxUser = "agent" | "root";
+export const USER_IDS: Readonly<Record<SandboxUser, number>> = { agent: SANDBOX_UID, root: 0 };
 
 export interface Command {
   /** Program and arguments; never passed through a shell. */
@@ -209,8 +210,8 @@ export interface Sandbox {
   readonly id: string;
   /** Runs one command to its end. Never rejects for what the command does; rejects when called after `quiesce`. */
   exec(command: Command): Promise<ExecResult>;
-  /** Unpacks an uncompressed tar below an absolute directory inside. Not while a command runs. */
-  putTar(directory: string, tar: Uint8Array): Promise<void>;
+  /** Unpacks an uncompressed tar below an absolute directory inside, for `agent` if no owner is named. Not while a command runs. */
+  putTar(directory: string, tar: Uint8Array, owner?: SandboxUser): Promise<void>;
   /** Packs files below an absolute directory inside. Not while a command runs. */
   getTar(directory: string): Promise<Uint8Array>;
   /** Kills every process and closes the model endpoint (B1). Idempotent. */

@@ -3,42 +3,13 @@
  * Does not know what the files say.
  */
 import path from "node:path";
-import { MortiseError } from "@mortise/contracts";
-import { type LaunchFile, TOOLBOX } from "@mortise/harness";
-import type { Sandbox } from "../backend/types.js";
+import type { LaunchFile } from "@mortise/harness";
 import { packTar, type TarMember } from "../patch/tar.js";
-import { HARNESS_HOME, ROOT_HOME } from "./places.js";
 
-const COPY_TIMEOUT_MS = 30_000;
-const SHOWN_BYTES = 400;
-const COPY = 'require("node:fs").cpSync(process.argv[1], process.argv[2], { recursive: true })';
-
-/**
- * Makes the home and writes the files. Those put into a sandbox belong to the agent's usual user; root, who has no
- * capability to write past an owner, makes a copy of its own.
- * @throws MortiseError MORTISE_SANDBOX_SETUP
- */
-export async function makeHome(
-  sandbox: Pick<Sandbox, "exec" | "putTar">,
-  home: string,
-  files: readonly LaunchFile[],
-): Promise<void> {
-  if (home !== ROOT_HOME) {
-    await sandbox.putTar("/", await packTar(members(home, files)));
-    return;
-  }
-  const moved = files.map(({ path: name, content }) => ({
-    path: path.posix.join(HARNESS_HOME, path.posix.relative(home, name)),
-    content,
-  }));
-  await sandbox.putTar("/", await packTar(members(HARNESS_HOME, moved)));
-  await copyAsRoot(sandbox, HARNESS_HOME, home);
-}
-
-/** The home itself first, so that it is there and its owner's also when no file lies in it. */
-function members(home: string, files: readonly LaunchFile[]): TarMember[] {
+/** What is unpacked at `/`: the home itself, so that it is there also when no file lies in it, and the files. */
+export function homeArchive(home: string, files: readonly LaunchFile[]): Promise<Uint8Array> {
   const relative = (absolute: string) => path.posix.relative("/", absolute);
-  return [
+  const members: TarMember[] = [
     { name: relative(home), kind: "directory", mode: 0o755 },
     ...files.map((file) => ({
       name: relative(file.path),
@@ -47,20 +18,5 @@ function members(home: string, files: readonly LaunchFile[]): TarMember[] {
       content: Buffer.from(file.content),
     })),
   ];
-}
-
-async function copyAsRoot(sandbox: Pick<Sandbox, "exec">, from: string, to: string): Promise<void> {
-  const { outcome, stderr } = await sandbox.exec({
-    argv: [TOOLBOX.node, "-e", COPY, from, to],
-    environment: {},
-    cwd: "/",
-    user: "root",
-    timeoutMs: COPY_TIMEOUT_MS,
-  });
-  if (outcome.kind === "exited" && outcome.code === 0) return;
-  const said = Buffer.from(stderr.bytes.subarray(-SHOWN_BYTES)).toString("utf8");
-  throw new MortiseError({
-    code: "MORTISE_SANDBOX_SETUP",
-    message: `root got no home: ${JSON.stringify(outcome)} ${said}`,
-  });
+  return packTar(members);
 }

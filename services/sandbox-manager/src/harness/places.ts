@@ -4,7 +4,5 @@
 export const HARNESS_TARGET = "/opt/harness";
 /** Home of a harness with an adapter: fresh in every sandbox, and outside the workspace. */
 export const HARNESS_HOME = "/home/mortise-agent";
-/** The same where the agent is root, who has no right to write into another's. */
-export const ROOT_HOME = "/tmp/mortise-root";
 /** Home of a configured command, which brings nothing of its own. */
 export const COMMAND_HOME = "/tmp";

@@ -11,8 +11,8 @@ import type { Command, ExecResult, Image, Mount, Sandbox, SandboxUser } from "..
 import { MODEL_PORT } from "../backend/types.js";
 import { Shelf } from "../shelf/shelf.js";
 import { requireFit, type Wants } from "./fit.js";
-import { makeHome } from "./home.js";
-import { COMMAND_HOME, HARNESS_HOME, HARNESS_TARGET, ROOT_HOME } from "./places.js";
+import { homeArchive } from "./home.js";
+import { COMMAND_HOME, HARNESS_HOME, HARNESS_TARGET } from "./places.js";
 import type { ResolvedHarness } from "./resolved.js";
 import { type Transcript, takeTranscript } from "./transcript.js";
 
@@ -74,7 +74,7 @@ export class ShelvedHarness {
       await this.#fits.get(image.digest, () => requireFit(sandbox, { ...wants, path: pathOf(facts) }));
     const { files } = this.#launch({ ...facts, token: "" });
     if (resolved.isInstalled && files.length === 0) return;
-    await makeHome(sandbox, this.#home(facts.user), files);
+    await sandbox.putTar("/", await homeArchive(this.#home, files), facts.user);
   }
 
   /** Command and environment on one trial. The token is in there: never log the result. */
@@ -96,17 +96,13 @@ export class ShelvedHarness {
   }
 
   /** Its own transcript, from a sandbox that has been quiesced. */
-  transcript(
-    sandbox: Pick<Sandbox, "getTar">,
-    { user, secrets }: { readonly user: SandboxUser; readonly secrets: readonly string[] },
-  ): Promise<Transcript | undefined> {
+  transcript(sandbox: Pick<Sandbox, "getTar">, secrets: readonly string[]): Promise<Transcript | undefined> {
     const globs = this.#parts.resolved.adapter.transcript;
-    return takeTranscript(sandbox, { home: this.#home(user), globs, secrets });
+    return takeTranscript(sandbox, { home: this.#home, globs, secrets });
   }
 
-  #home(user: SandboxUser): string {
-    if (this.#parts.resolved.isInstalled) return COMMAND_HOME;
-    return user === "root" ? ROOT_HOME : HARNESS_HOME;
+  get #home(): string {
+    return this.#parts.resolved.isInstalled ? COMMAND_HOME : HARNESS_HOME;
   }
 
   #launch(facts: HarnessFacts): Launch {
@@ -114,7 +110,7 @@ export class ShelvedHarness {
     const around = pathOf(facts);
     return adapter.launch({
       runtime: HARNESS_TARGET,
-      home: this.#home(facts.user),
+      home: this.#home,
       workspace: facts.workspace,
       modelUrl: `http://127.0.0.1:${MODEL_PORT}`,
       key: facts.token,

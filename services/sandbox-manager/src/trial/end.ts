@@ -73,8 +73,8 @@ async function changeOf(patch: Patch, { bus }: EndTools) {
   return { patch: await putContent(bus, await encodePatch(patch)), patchEntries: patch.entries.length };
 }
 
-async function transcriptOf({ harness, sandbox, user }: Prepared, { bus, secrets }: EndTools) {
-  const transcript = await harness.transcript(sandbox, { user, secrets });
+async function transcriptOf({ harness, sandbox }: Prepared, { bus, secrets }: EndTools) {
+  const transcript = await harness.transcript(sandbox, secrets);
   if (transcript === undefined) return {};
   const { archive, nFiles, isTruncated } = transcript;
   return {

@@ -102,6 +102,17 @@ export function describeFiles(kit: Kit): void {
       expect(members.find((member) => member.name === "in.txt")?.content.toString()).toBe("put\nmore\n");
     });
 
+    test("what is put for root is root's to change, and nobody else's", async () => {
+      const sandbox = await kit.create();
+      if (!kit.can.isolation) return;
+      await sandbox.putTar("/opt/of-root", await tarOf("in.txt", "put\n"), "root");
+      const more = "echo more >> /opt/of-root/in.txt && cat /opt/of-root/in.txt";
+      expect((await kit.sh(sandbox, more)).outcome).not.toEqual({ kind: "exited", code: 0 });
+      const { outcome, stdout } = await kit.sh(sandbox, more, { user: "root" });
+      expect(outcome).toEqual({ kind: "exited", code: 0 });
+      expect(Buffer.from(stdout.bytes).toString()).toBe("put\nmore\n");
+    });
+
     test("stored trees and directories of the host are mounted read-only", async () => {
       const hidden = await kit.backend.prepareTree({
         kind: "files",

@@ -8,12 +8,11 @@ import { constants as osConstants } from "node:os";
 import { PassThrough } from "node:stream";
 import type Docker from "dockerode";
 import { OutputCollector } from "../output.js";
-import { type Command, type Outcome, SANDBOX_UID, type SandboxUser } from "../types.js";
+import { type Command, type Outcome, USER_IDS } from "../types.js";
 import type { ContainerProcesses } from "./container-processes.js";
 
 export type Ending = "timeout" | "cancelled" | "destroyed";
 
-const IDS: Readonly<Record<SandboxUser, number>> = { agent: SANDBOX_UID, root: 0 };
 const SIGNAL_BASE = 128;
 const SIGNAL_NAMES = new Map(Object.entries(osConstants.signals).map(([name, number]) => [number, name]));
 /** How often a command that takes longer is looked at, and a kill repeated that found nothing yet. */
@@ -85,7 +84,7 @@ export class ContainerCommand {
 
   async #run(): Promise<Outcome> {
     const { container, command, workdir } = this.#facts;
-    const id = IDS[command.user ?? "agent"];
+    const id = USER_IDS[command.user ?? "agent"];
     this.#exec = await container.exec({
       Cmd: [...command.argv],
       Env: Object.entries(command.environment).map(([name, value]) => `${name}=${value}`),

@@ -19,11 +19,12 @@ import {
   type ExecResult,
   type Network,
   type NetworkProof,
-  SANDBOX_UID,
   type Sandbox,
   type SandboxSpec,
+  type SandboxUser,
   type Snapshot,
   type Tree,
+  USER_IDS,
   type Usage,
   WORKSPACE,
 } from "../types.js";
@@ -134,9 +135,9 @@ export class DockerSandbox implements Sandbox {
   }
 
   /** The engine's own way in would write below scratch volumes, where nobody sees it. */
-  async putTar(directory: string, tar: Uint8Array): Promise<void> {
+  async putTar(directory: string, tar: Uint8Array, owner: SandboxUser = "agent"): Promise<void> {
     this.#assertIdle();
-    await files.unpackBelow(this.#parts.liveRoot, directory, tar, SANDBOX_UID);
+    await files.unpackBelow(this.#parts.liveRoot, directory, tar, USER_IDS[owner]);
   }
 
   async getTar(directory: string): Promise<Uint8Array> {

@@ -2,7 +2,7 @@
  * Owns the OCI runtime configuration of one command in a runc sandbox: namespaces, mounts, limits, and the
  * privileges taken away. Does not write files or start anything.
  */
-import { type Command, SANDBOX_UID, type SandboxSpec, type SandboxUser, WORKSPACE } from "../types.js";
+import { type Command, type SandboxSpec, USER_IDS, WORKSPACE } from "../types.js";
 import { HOST_NAME } from "./etc-files.js";
 import { seccompProfile } from "./seccomp.js";
 
@@ -13,7 +13,6 @@ const SHARED_MEMORY_BYTES = 64 * 1024 * 1024;
 /** The agent dies before any service of ours when the host itself runs out of memory. */
 const OOM_SCORE_ADJ = 500;
 const NO_CAPABILITIES = { bounding: [], effective: [], inheritable: [], permitted: [], ambient: [] };
-const IDS: Readonly<Record<SandboxUser, number>> = { agent: SANDBOX_UID, root: 0 };
 
 /** What uid 0 could read or write there by owning the file, without any capability. */
 export const MASKED_PATHS = [
@@ -67,7 +66,7 @@ export interface ConfigFacts {
 
 export function runtimeConfig(facts: ConfigFacts): object {
   const { spec, command } = facts;
-  const id = IDS[command.user ?? "agent"];
+  const id = USER_IDS[command.user ?? "agent"];
   const environment = { ...spec.image.defaults.environment, ...command.environment };
   return {
     ociVersion: "1.0.2",

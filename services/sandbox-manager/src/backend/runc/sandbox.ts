@@ -21,10 +21,11 @@ import {
   type ExecResult,
   type Network,
   type NetworkProof,
-  SANDBOX_UID,
   type Sandbox,
   type SandboxSpec,
+  type SandboxUser,
   type Snapshot,
+  USER_IDS,
   type Usage,
 } from "../types.js";
 import type { CgroupHost } from "./cgroup.js";
@@ -151,9 +152,9 @@ export class RuncSandbox implements Sandbox {
     }
   }
 
-  async putTar(directory: string, tar: Uint8Array): Promise<void> {
+  async putTar(directory: string, tar: Uint8Array, owner: SandboxUser = "agent"): Promise<void> {
     this.#assertIdle();
-    await files.unpackBelow(this.#root.path, directory, tar, SANDBOX_UID);
+    await files.unpackBelow(this.#root.path, directory, tar, USER_IDS[owner]);
   }
 
   async getTar(directory: string): Promise<Uint8Array> {
