@@ -15,6 +15,7 @@ export { PARSER_ALIASES, PARSERS, parserLabel } from "./parsers/registry.js";
 export { REPOSITORY_PARSERS } from "./parsers/repositories.js";
 export type { ParserDefinition } from "./parsers/types.js";
 export * from "./record/record.js";
+export { readTestList } from "./record/test-list.js";
 export * from "./report.js";
 export * from "./results/status.js";
 export { TestMap } from "./results/test-map.js";

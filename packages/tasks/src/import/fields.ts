@@ -3,6 +3,7 @@
  * command or several, an object or an object as JSON. Collects what is wrong, so that all of it is told at once.
  * Does not know which fields a data set has.
  */
+import { readTestList } from "@mortise/grading";
 import type { RowProblem, RowRepair } from "./problems.js";
 import { isObject, type Row } from "./rows/row.js";
 
@@ -61,8 +62,8 @@ export class RowFields {
       this.mended[typeof names === "string" ? names : names[0]!] = [];
       return [];
     }
-    const list = listOf(found.value);
-    if (list === undefined || !list.every((name): name is string => typeof name === "string")) {
+    const list = readTestList(found.value);
+    if (list === undefined) {
       this.refuse(
         found.name,
         "is no list of test names",

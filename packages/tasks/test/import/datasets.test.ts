@@ -153,7 +153,7 @@ describe("what each data set says", () => {
       test_patch,
     };
     const { read } = await imported(row);
-    expect(testLines(read("tests/eval.sh"))).toEqual(['pytest -n0 -rA -k "testOne or testTwo"']);
+    expect(testLines(read("tests/eval.sh"))).toEqual(["pytest -n0 -rA -k 'testOne or testTwo'"]);
   });
 
   test("SWE-rebench: command, variables and installation of install_config", async () => {
@@ -217,6 +217,11 @@ describe("what each data set says", () => {
     expect(read("environment/Dockerfile")).toBe(OPENSWE.Dockerfile);
     expect(read("tests/test.sh")).toContain("/logs/verifier/reward.txt");
   });
+});
+
+test("lists may be lists, JSON of lists, or lists as Python prints them", async () => {
+  const { task } = await imported({ ...SWE_BENCH, FAIL_TO_PASS: `['a::b', "c::d['x']"]`, PASS_TO_PASS: "" });
+  expect(task.tests.expected).toMatchObject({ failToPass: ["a::b", "c::d['x']"], passToPass: [] });
 });
 
 describe("rows that cannot be used are refused with row, field and fix", () => {

@@ -1,6 +1,6 @@
 /**
  * Real SWE-bench records: every one is imported, loaded and graded by itself, and its test command is the one the
- * official harness ran. They are data of others and lie beside the project; MORTISE_SWEBENCH_DATA names another
+ * official harness ran. The logs of that harness are graded from the imported directories. They are data of others and lie beside the project; MORTISE_SWEBENCH_DATA names another
  * place. Where they are absent this says so.
  */
 import { existsSync, readFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readRecord } from "@mortise/grading";
 import { describe, expect, test } from "vitest";
-import { listTaskIds, loadIndexedTask, readTaskIndex } from "../../src/index.js";
+import { gradeTaskLog, listTaskIds, loadIndexedTask, readTaskIndex } from "../../src/index.js";
 import { readIndex } from "../../src/selection/index.js";
 import { importFile, workplace } from "./workplace.js";
 
@@ -16,6 +16,8 @@ const root = fileURLToPath(new URL("../../../..", import.meta.url));
 const data = process.env.MORTISE_SWEBENCH_DATA ?? resolve(root, "../shared/data/swebench");
 const records = join(data, "records.jsonl");
 const isPresent = existsSync(records);
+
+const ENDED = { exitCode: 0, signal: "", timedOut: false, outOfMemory: false, outputTruncated: false };
 
 /** The lines `set -x` shows of what stood between the marks, without those of what was run. */
 function officialCommand(log: string): string | undefined {
@@ -32,7 +34,7 @@ describe.skipIf(!isPresent)(
   () => {
     const place = workplace();
 
-    test("are imported whole, with the commands of the official harness", async () => {
+    test("are imported whole, run by the commands of the official harness, graded as it grades", async () => {
       const out = join(place.directory, "out");
       const rows = readFileSync(records, "utf8")
         .split("\n")
@@ -65,6 +67,13 @@ describe.skipIf(!isPresent)(
         });
         expect(readFileSync(task.solution!.patch!, "utf8")).toBe(record.patch);
         const log = join(data, "logs", entry.id, "test_output.txt");
+        const { expected } = task.tests;
+        if (expected?.format !== "log") throw new Error(`${entry.id} has no log to grade`);
+        const report = JSON.parse(readFileSync(join(data, "logs", entry.id, "report.json"), "utf8"));
+        const outcome = report[entry.id].resolved ? "resolved" : "unresolved";
+        expect(gradeTaskLog(task, expected, { ...ENDED, stdout: readFileSync(log) })).toMatchObject({
+          outcome,
+        });
         const script = readFileSync(join(task.tests.directory, "eval.sh"), "utf8");
         const command = officialCommand(readFileSync(log, "utf8"));
         expect(script.replaceAll(/^PYTHONWARNINGS='[^']*' /gm, "")).toContain(`\n${command}\ncode=$?\n`);

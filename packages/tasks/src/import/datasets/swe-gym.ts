@@ -3,6 +3,7 @@
  * set's card and the fork of the harness it is graded with (SWE-Gym/SWE-Bench-Package).
  */
 import { directivesOf } from "../evaluation/directives.js";
+import { quoted } from "../evaluation/quoted.js";
 import { gymCommandOf, isGymRepository } from "../evaluation/swe-gym-commands.js";
 import { type Dataset, IMAGE, imageNamedAfter, type SharedPart } from "./dataset.js";
 
@@ -44,5 +45,5 @@ function commandsOf({ repo, version, tests }: SharedPart): {
 /** mypy's data-driven tests have no files of their own: they are chosen by the names of their cases. */
 function caseSelection(patch: string): string[] {
   const names = [...patch.matchAll(/\[case ([^\]]+)\]/g)].map(([, name]) => name!);
-  return [`"${[...new Set(names)].join(" or ")}"`];
+  return [quoted([...new Set(names)].join(" or "))];
 }
