@@ -1,6 +1,8 @@
 /** Owns the metrics of the proxy: names, help, and what a captured turn adds to them. */
 import { FinishReason, type Turn, TurnRelation } from "@mortise/contracts";
 import type { Metrics } from "@mortise/kernel";
+import type { Bodies } from "./front/body.js";
+import type { RenderPool } from "./rendering/render-pool.js";
 import type { RunPolicies } from "./run-policy.js";
 import type { Spool } from "./session/spool.js";
 import type { TurnPart } from "./session/stopwatch.js";
@@ -19,6 +21,7 @@ export interface ProxyMetrics {
   captured(turn: Turn, contextTokens: number, times: ReadonlyMap<TurnPart, number>): void;
   readonly coalesced: LabelledCount<"how">;
   readonly overtaken: Count;
+  readonly putAside: Count;
   readonly sealed: Count;
   readonly refused: LabelledCount<"code" | "dialect">;
   readonly undelivered: LabelledCount<"dialect">;
@@ -62,6 +65,10 @@ export function proxyMetrics(metrics: Metrics): ProxyMetrics {
     },
     coalesced: metrics.counter("retries_coalesced_total", "Retries answered without sampling (C6).", ["how"]),
     overtaken: metrics.counter("sessions_overtaken_total", "Appends to the journal that failed (C3)."),
+    putAside: metrics.counter(
+      "sessions_put_aside_total",
+      "Sessions out of memory because nobody called; the journal has them.",
+    ),
     sealed: metrics.counter("sessions_sealed_total", "Sessions sealed."),
     refused: metrics.counter("requests_refused_total", "Model requests refused, by error code.", [
       "code",
@@ -78,7 +85,13 @@ export function proxyMetrics(metrics: Metrics): ProxyMetrics {
 /** Values that are read when asked for, not counted. */
 export function exposeState(
   metrics: Metrics,
-  state: { openSessions(): number; policies: RunPolicies; spool: Spool },
+  state: {
+    openSessions(): number;
+    policies: RunPolicies;
+    spool: Spool;
+    bodies: Bodies;
+    renderPool: RenderPool;
+  },
 ): void {
   const read = (name: string, help: string, value: () => number) => {
     const gauge = metrics.gauge(name, help);
@@ -87,6 +100,12 @@ export function exposeState(
   read("open_sessions", "Sessions in memory.", state.openSessions);
   read("spool_turns", "Sampled turns that are not on the stream yet.", () => state.spool.turns);
   read("spool_bytes", "Bytes of sampled turns that are not on the stream yet.", () => state.spool.bytes);
+  read(
+    "body_bytes",
+    "Bytes of request bodies that are being read or rendered.",
+    () => state.bodies.totalBytes,
+  );
+  read("large_calls", "Calls at the threads that render, or waiting for one.", () => state.renderPool.size);
   read("active_turns", "Turns at an engine.", () =>
     [...state.policies.all].reduce((sum, policy) => sum + policy.engine.status().activeTurns, 0),
   );

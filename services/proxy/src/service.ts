@@ -44,7 +44,8 @@ export async function startProxy(context: ServiceContext, makeEngine: MakeEngine
   await feed.start((run) => {
     policies.open(run).catch((error: unknown) => log.error({ event: "policy.not-opened", run, err: error }));
   });
-  exposeState(context.metrics, { openSessions: () => sessions.openCount, policies, spool });
+  const openSessions = () => sessions.openCount;
+  exposeState(context.metrics, { openSessions, policies, spool, bodies, renderPool });
   const modelAddress = `${site.proxy.advertise ?? host}:${front.port}`;
   return {
     bindings: [proxyRpc({ sessions, policies, tokens, modelAddress })],

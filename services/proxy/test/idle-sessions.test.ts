@@ -32,9 +32,9 @@ const ask = (token: string, messages: object[] = [user]) =>
   call(replica.modelAddress, { token, body: { messages, stream: true } });
 const seal = async () => (await replica.rpc.sealSession({ run: RUN, trial })).seal!;
 
-async function openSessions(): Promise<number> {
+async function putAside(): Promise<number> {
   const text = await replica.metrics.render();
-  return Number(/^mortise_proxy_open_sessions (\d+)/m.exec(text)![1]);
+  return Number(/^mortise_proxy_sessions_put_aside_total (\d+)/m.exec(text)?.[1] ?? 0);
 }
 
 /** The time passes, and another session calls. */
@@ -47,9 +47,9 @@ test("one that nobody called is out of memory, goes on where it was, and is seal
   const token = await openSession(replica, trial);
   await ask(token).done;
   await ask(token, [user, echo, user]).done;
-  const before = await openSessions();
+  const before = await putAside();
   await idle();
-  expect(await openSessions()).toBe(before);
+  expect(await putAside()).toBe(before + 1);
   const third = await ask(token, [user, echo, user, echo, user]).done;
   expect(joinStream(third.text).isDone).toBe(true);
   const turns = await fixture.turns(trial);

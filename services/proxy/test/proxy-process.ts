@@ -16,6 +16,8 @@ const MAIN = fileURLToPath(new URL("../dist/main.js", import.meta.url));
 export const PROCESS_TEST_MS = 180_000;
 
 export interface ProxyProcess extends Pick<Replica, "rpc" | "modelAddress"> {
+  /** Of /metrics and its neighbours. */
+  readonly httpAddress: string;
   /** SIGKILL, as a crash would. */
   kill(): Promise<void>;
   /** SIGTERM; resolves with the exit code. */
@@ -26,6 +28,8 @@ export class ProxySite {
   private readonly fixture: ProxyFixture;
   readonly directory: string;
   private readonly children: ChildProcess[] = [];
+  /** Everything the processes wrote. */
+  private written = "";
   private started = 0;
 
   private constructor(fixture: ProxyFixture, directory: string) {
@@ -50,11 +54,12 @@ export class ProxySite {
     ];
     await writeFile(site, `${tables.join("\n")}\n`);
     const args = [MAIN, "--site", site, "--instance", instance];
-    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
     this.children.push(child);
-    for await (const line of createInterface({ input: child.stdout! }))
-      if (line.includes('"ready":true')) break;
-    child.stdout!.resume();
+    child.stderr!.on("data", (chunk: Buffer) => {
+      this.written += chunk.toString();
+    });
+    await this.untilReady(child);
     const found = (await findServices(this.fixture.admin, "proxy")).find((one) => one.instance === instance)!;
     const { bearer } = this.fixture.nats.identity("proxy");
     const rpc = rpcClient(ProxyService, found.rpcAddress, { bearer });
@@ -67,9 +72,25 @@ export class ProxySite {
     return {
       rpc,
       modelAddress: found.facts.modelAddress!,
+      httpAddress: found.httpAddress,
       kill: async () => void (await ended("SIGKILL")),
       end: () => ended("SIGTERM"),
     };
+  }
+
+  /** What every process wrote to its log and to standard error, those that ended included. */
+  get output(): string {
+    return this.written;
+  }
+
+  private untilReady(child: ChildProcess): Promise<void> {
+    return new Promise((resolve, reject) => {
+      child.once("exit", (code) => reject(new Error(`the proxy ended with ${code}: ${this.written}`)));
+      createInterface({ input: child.stdout! }).on("line", (line) => {
+        this.written += `${line}\n`;
+        if (line.includes('"ready":true')) resolve();
+      });
+    });
   }
 
   async stop(): Promise<void> {

@@ -43,6 +43,10 @@ export class Bodies {
   private readonly maxAllBytes: number;
   private bytes = 0;
 
+  get totalBytes(): number {
+    return this.bytes;
+  }
+
   constructor(pool: RenderPool, options: { readonly maxAllBytes?: number } = {}) {
     this.pool = pool;
     this.maxAllBytes = options.maxAllBytes ?? MAX_ALL_BYTES;

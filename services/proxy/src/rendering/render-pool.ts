@@ -64,6 +64,11 @@ export class RenderPool {
     this.threads = Array.from({ length: count }, () => new Thread(options, () => this.next()));
   }
 
+  /** Calls that are being rendered or looked through, or wait for it. */
+  get size(): number {
+    return this.waiting.length + this.threads.filter((thread) => thread.isBusy).length;
+  }
+
   forRun(name: string, renderer: Renderer, source: RendererSource): RunRendering {
     return {
       render: (task) => {

@@ -152,6 +152,7 @@ export class Sessions {
     this.live.delete(key);
     if (session.isAtRest) {
       this.remnants.set(key, session.remnant);
+      this.options.metrics.putAside.inc();
       dropOldest(this.remnants, MAX_REMNANTS);
     } else this.live.set(key, { loading, usedAt: this.options.clock.now() });
   }
