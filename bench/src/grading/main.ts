@@ -1,6 +1,6 @@
 /**
- * Owns the grading benchmark: megabytes of log a second from file to verdict, ours and the official Python graders
- * in one run. Needs Python with the swebench package (MORTISE_SWEBENCH_PYTHON); without it ours is measured alone.
+ * Owns the grading benchmark: megabytes of log a second of processor time (all threads) from file to verdict, ours and
+ * the official Python graders in one run. Processor time, because a busy machine changes it less. Needs Python with the swebench package (MORTISE_SWEBENCH_PYTHON); without it ours is measured alone.
  *
  * usage: node bench/dist/grading/main.js [--mb 32] [--repeats 7] [--data DIRECTORY]
  */
@@ -18,6 +18,7 @@ import { type GradingCase, realCases, syntheticCases } from "./corpus.js";
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const DRIVER = join(root, "bench", "src", "grading", "official.py");
 const CHUNK_BYTES = 1_048_576;
+const WARM_ROUNDS = 5;
 const MEGABYTE = 1_000_000;
 
 const { values } = parseArgs({
@@ -40,10 +41,9 @@ interface Timing {
 /** From the file's bytes to the verdict, as the command does it. */
 function gradeFile(record: GradingRecord, logFile: string): boolean {
   const grader = new LogGrader(record);
-  const decoder = new TextDecoder();
   const bytes = readFileSync(logFile);
   for (let at = 0; at < bytes.length; at += CHUNK_BYTES)
-    grader.write(decoder.decode(bytes.subarray(at, at + CHUNK_BYTES), { stream: true }));
+    grader.writeBytes(bytes.subarray(at, at + CHUNK_BYTES));
   return grader.end().verdict === "resolved";
 }
 
@@ -51,9 +51,10 @@ function timeOurs({ record, logFile }: GradingCase): Timing {
   const read = readRecord(record, "bench");
   let resolved = gradeFile(read, logFile);
   const seconds = Array.from({ length: repeats }, () => {
-    const start = performance.now();
+    const start = process.cpuUsage();
     resolved = gradeFile(read, logFile);
-    return (performance.now() - start) / 1_000;
+    const { user, system } = process.cpuUsage(start);
+    return (user + system) / 1_000_000;
   });
   return { seconds, resolved };
 }
@@ -88,6 +89,9 @@ const directory = mkdtempSync(join(tmpdir(), "mortise-bench-"));
 try {
   const cases = [...realCases(values.data), ...syntheticCases(directory, Number(values.mb) * MEGABYTE)];
   const before = machine();
+  // Logs are graded by the thousand: compiled code is what is measured.
+  for (let round = 0; round < WARM_ROUNDS; round += 1)
+    for (const { record, logFile } of cases) gradeFile(readRecord(record, "bench"), logFile);
   const official = timeOfficial(cases);
   const ours = cases.map(timeOurs);
   const rows = [...new Set(cases.map(({ name }) => name))].map((name) => {

@@ -5,6 +5,7 @@
  * The output of the tests is read by one parser; what stands before and behind it by two more, only to tell
  * results that came from somewhere else (rules.ts, R5).
  */
+import { LogBytes } from "./log/bytes.js";
 import { InfrastructureSigns } from "./log/infrastructure.js";
 import { forEachLine, LineBlocks } from "./log/lines.js";
 import { Markers, mayBeMark, mayHoldMark } from "./log/markers.js";
@@ -29,6 +30,7 @@ export class LogGrader {
   readonly #signs = new InfrastructureSigns();
   readonly #proof: SuiteProof | undefined;
   readonly #lines: LineBlocks;
+  readonly #bytes: LogBytes;
 
   constructor(record: GradingRecord) {
     this.#record = record;
@@ -38,6 +40,7 @@ export class LogGrader {
     this.#after = stretch(record, expected);
     this.#proof = record.printsFailuresOnly ? new SuiteProof() : undefined;
     this.#lines = new LineBlocks((block) => this.#block(block));
+    this.#bytes = new LogBytes((text) => this.#lines.write(text));
   }
 
   /** Takes the next piece of the log, cut anywhere. */
@@ -45,8 +48,14 @@ export class LogGrader {
     this.#lines.write(text);
   }
 
+  /** Takes the next piece of the log as bytes. A log is given as bytes or as text, not as both. */
+  writeBytes(bytes: Uint8Array): void {
+    this.#bytes.write(bytes);
+  }
+
   /** The verdict on everything written. */
   end(): Grade {
+    this.#bytes.end();
     this.#lines.end();
     for (const { parser } of [this.#before, this.#inside, this.#after]) parser.end?.();
     return judgeLog(this.#record, {
@@ -59,10 +68,20 @@ export class LogGrader {
     });
   }
 
+  #stretchAt(place: Markers["place"]): Stretch {
+    if (place === "inside") return this.#inside;
+    return place === "before" ? this.#before : this.#after;
+  }
+
   #block(block: string): void {
     if (this.#markers.place !== "after" && this.#inside.seen.tests.size === 0) this.#signs.keep(block);
     if (mayHoldMark(block)) forEachLine(block, (line) => this.#markedLine(line));
-    else forEachLine(block, this.#lineReader());
+    else {
+      const { place } = this.#markers;
+      const { starts } = this.#stretchAt(place).parser;
+      // The proof that a suite ran may stand on any line.
+      forEachLine(block, (line) => this.#read(place, line), this.#proof === undefined ? starts : undefined);
+    }
   }
 
   #markedLine(line: string): void {
@@ -71,13 +90,8 @@ export class LogGrader {
     if (rest !== undefined) this.#read(place, rest);
   }
 
-  #lineReader(): (line: string) => void {
-    const { place } = this.#markers;
-    return (line) => this.#read(place, line);
-  }
-
   #read(place: Markers["place"], line: string): void {
-    const { parser } = place === "inside" ? this.#inside : place === "before" ? this.#before : this.#after;
+    const { parser } = this.#stretchAt(place);
     parser.line(line);
     this.#proof?.line(line);
   }

@@ -70,6 +70,10 @@ describe("any log", () => {
         }
         grader.write(log.slice(at));
         expect(grader.end()).toEqual(gradeLog(recordFor(parser, record), log));
+        const ofBytes = new LogGrader(recordFor(parser, record));
+        const bytes = new TextEncoder().encode(log);
+        for (let from = 0; from < bytes.length; from += 7) ofBytes.writeBytes(bytes.subarray(from, from + 7));
+        expect(ofBytes.end()).toEqual(gradeLog(recordFor(parser, record), log));
       }),
       { numRuns: 500 },
     );

@@ -104,7 +104,10 @@ describe("results", () => {
 
   test.each([
     ["django", ["Found 1 test(s).", "fixed (m.T) ... ok", "kept (m.T) ... ok", "Ran 1 test in 0.01s", "OK"]],
-    ["sympy", ["== test process starts ==", "fixed ok", "==== tests finished: 0 passed, in 0.1 seconds ===="]],
+    [
+      "sympy",
+      ["== test process starts ==", "fixed ok", "==== tests finished: 0 passed, in 0.1 seconds ===="],
+    ],
   ])("more passes than %s counted", (parser, output) => {
     const expected = parser === "django" ? ["fixed (m.T)", "kept (m.T)"] : ["test_fixed"];
     const lines =

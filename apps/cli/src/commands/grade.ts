@@ -25,7 +25,7 @@ export function addGrade(program: Command, output: () => OutputOptions): void {
     .action(async ({ record: place, log, parser }: Flags) => {
       const { value, source } = await readRecordFile(place);
       const grader = new LogGrader(readRecord(value, source, parser === undefined ? {} : { parser }));
-      await readLog(log, (text) => grader.write(text));
+      await readLog(log, (bytes) => grader.writeBytes(bytes));
       const grade = grader.end();
       printResult(output(), grade, () => table(grade));
     });

@@ -1,6 +1,5 @@
 /**
- * Owns reading a log file of any size as text: gzip is recognised by its first bytes, bytes that are no UTF-8
- * become replacement characters. Does not know what a log says.
+ * Owns reading a log file of any size; gzip is recognised by its first bytes. Does not know what a log says.
  */
 import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
@@ -11,18 +10,16 @@ const CHUNK_BYTES = 1_048_576;
 const GZIP = [0x1f, 0x8b] as const;
 
 /**
- * Calls back with the log's text, piece by piece.
+ * Calls back with the log's bytes, piece by piece.
  * @throws MORTISE_OPERATOR_FILES when it cannot be read or its compression is broken
  */
-export async function readLog(path: string, onText: (text: string) => void): Promise<void> {
-  const decoder = new TextDecoder();
+export async function readLog(path: string, onBytes: (bytes: Uint8Array) => void): Promise<void> {
   const isCompressed = await isGzip(path);
   const file = createReadStream(path, { highWaterMark: CHUNK_BYTES });
   try {
     const bytes = isCompressed ? file.pipe(createGunzip({ chunkSize: CHUNK_BYTES })) : file;
     file.on("error", (error) => bytes.destroy(error));
-    for await (const chunk of bytes) onText(decoder.decode(chunk as Uint8Array, { stream: true }));
-    onText(decoder.decode());
+    for await (const chunk of bytes) onBytes(chunk as Uint8Array);
   } catch (error) {
     if (!isCompressed) throw error;
     throw new MortiseError({

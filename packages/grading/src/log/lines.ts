@@ -19,7 +19,7 @@ export class LineBlocks {
   readonly #onBlock: (text: string) => void;
   #rest = "";
 
-  /** @param onBlock gets one or more whole lines, joined by LF, without the last line's end */
+  /** @param onBlock gets one or more whole lines; the last one of a log may lack its LF */
   constructor(onBlock: (text: string) => void) {
     this.#onBlock = onBlock;
   }
@@ -31,7 +31,7 @@ export class LineBlocks {
     if (held !== "") text = text.slice(0, -1);
     if (text.includes("\r")) text = text.replace(/\r\n?/g, "\n");
     const end = text.lastIndexOf("\n");
-    if (end >= 0) this.#give(text.slice(0, end));
+    if (end >= 0) this.#give(text.slice(0, end + 1));
     this.#rest = text.slice(end + 1) + held;
     if (this.#rest.length > MAX_LINE_CHARACTERS) this.#giveRest();
   }
@@ -43,7 +43,7 @@ export class LineBlocks {
   #giveRest(): void {
     const text = this.#rest.replace(/\r\n?/g, "\n");
     this.#rest = "";
-    this.#give(text.endsWith("\n") ? text.slice(0, -1) : text);
+    this.#give(text);
   }
 
   #give(text: string): void {
@@ -51,14 +51,31 @@ export class LineBlocks {
   }
 }
 
-/** Calls back with every line of a text. */
-export function forEachLine(text: string, onLine: (line: string) => void): void {
-  let start = 0;
-  for (;;) {
-    const end = text.indexOf("\n", start);
-    if (end < 0) break;
-    onLine(text.slice(start, end));
+const SPACE = " ".charCodeAt(0);
+const TAB = "\t".charCodeAt(0);
+
+/** Where the blanks from a place on end. */
+export function firstInk(text: string, from: number): number {
+  let at = from;
+  let code = text.charCodeAt(at);
+  while (code === SPACE || code === TAB) code = text.charCodeAt(++at);
+  return at;
+}
+
+/**
+ * Calls back with the lines of a text.
+ * @param starts only lines whose first character, blanks aside, has one of these codes; the others cost no copy
+ */
+export function forEachLine(
+  text: string,
+  onLine: (line: string) => void,
+  starts?: ReadonlySet<number> | undefined,
+): void {
+  for (let start = 0; start < text.length; ) {
+    const found = text.indexOf("\n", start);
+    const end = found < 0 ? text.length : found;
+    if (starts === undefined || starts.has(text.charCodeAt(firstInk(text, start))))
+      onLine(text.slice(start, end));
     start = end + 1;
   }
-  onLine(start === 0 ? text : text.slice(start));
 }

@@ -1,6 +1,7 @@
 /**
  * Owns parsers that need one line at a time and no memory between lines. Does not know any format.
  */
+import { firstInk } from "../log/lines.js";
 import type { Observations } from "../results/observations.js";
 import type { LoggedStatus } from "../results/status.js";
 import type { LogParser, ParserDefinition } from "./types.js";
@@ -28,35 +29,24 @@ export function linewise({ name, reads, startsWith, read }: LineReading): Parser
   return { name, version: 1, reads, create: (into) => new Linewise(into, read, starts) };
 }
 
-const SPACE = " ".charCodeAt(0);
-const TAB = "\t".charCodeAt(0);
-
 class Linewise implements LogParser {
   readonly #into: Observations;
   readonly #read: LineReading["read"];
-  readonly #starts: ReadonlySet<number> | undefined;
+  readonly starts: ReadonlySet<number> | undefined;
 
   constructor(into: Observations, read: LineReading["read"], starts: ReadonlySet<number> | undefined) {
     this.#into = into;
     this.#read = read;
-    this.#starts = starts;
+    this.starts = starts;
   }
 
   line(raw: string): void {
     if (raw.length > MAX_RESULT_CHARACTERS || raw === "") return;
-    if (this.#starts !== undefined && !this.#starts.has(firstCode(raw))) return;
+    if (this.starts !== undefined && !this.starts.has(raw.charCodeAt(firstInk(raw, 0)))) return;
     const result = this.#read(raw.trim(), raw);
     if (result === undefined) return;
     const [names, status] = result;
     if (typeof names === "string") this.#into.tests.add(names, status);
     else for (const name of new Set(names)) this.#into.tests.add(name, status);
   }
-}
-
-/** The code of the first character that is no blank. */
-function firstCode(line: string): number {
-  let at = 0;
-  let code = line.charCodeAt(at);
-  while (code === SPACE || code === TAB) code = line.charCodeAt(++at);
-  return code;
 }

@@ -11,6 +11,8 @@ export interface ParserContext {
 
 /** Reads one stretch of log, line by line, escape sequences removed. Never throws: what is no result is output. */
 export interface LogParser {
+  /** Codes of the first characters, blanks aside, of lines that can matter; all lines do when absent. */
+  readonly starts?: ReadonlySet<number> | undefined;
   line(line: string): void;
   /** Called once, after the last line. */
   end?(): void;
