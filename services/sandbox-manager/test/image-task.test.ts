@@ -1,6 +1,6 @@
 /** Tasks that bring an image, at a real manager on runc: sealed once, forked for each trial, closed, graded, kept. */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: variables of task files
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { type Content, KeepPolicy, type SandboxReport, TerminationReason } from "@mortise/contracts";
@@ -176,6 +176,31 @@ ${more}
     expect(await failure(task, { overrides: { mounts: [{ name: "none", target: "/x" }] } })).toContain(
       "sandbox.shared has data",
     );
+  }, 60_000);
+
+  test("a run's mounts are read-only, its scratch volumes have a size, its multipliers count", async () => {
+    const task = writeTask(tasks, "inside", toml());
+    mkdirSync(path.join(base, "shared"), { recursive: true });
+    writeFileSync(path.join(base, "shared/file.txt"), "of the site\n");
+    const overrides = {
+      memoryMultiplier: 0.25,
+      agentTimeoutMultiplier: 0.1,
+      mounts: [{ name: "data", target: "/data" }],
+      scratch: [{ target: "/volume", bytes: 1n << 20n }],
+    };
+    const end = async (reply: object) => {
+      world.model.reply = reply;
+      return world.ended((await world.started({ task, overrides })).trial);
+    };
+    expect((await end({ print: "/data/file.txt" })).outputTail).toBe("of the site\n");
+    expect((await end({ write: { "/data/file.txt": "" } })).outputTail).toContain("EROFS");
+    expect(await end({ write: { "/volume/a": "x".repeat(1 << 19) } })).toMatchObject({
+      exitCode: 0,
+      patchEntries: 0,
+    });
+    expect((await end({ write: { "/volume/a": "x".repeat(1 << 21) } })).outputTail).toContain("ENOSPC");
+    // A tenth of 20 s.
+    expect((await end({ hang: true })).termination).toBe(TerminationReason.AGENT_TIMEOUT);
   }, 60_000);
 
   test("each stage has a limit and a reason of its own", async () => {
