@@ -25,7 +25,7 @@ export const sweRebench: Dataset = {
     return {
       language: "python",
       image: fields.text(IMAGE) ?? imageNamedAfter("swerebench/sweb.eval.x86_64.", shared.instance, "_1776_"),
-      workdir: "/testbed",
+      workdir: fields.text("workdir") ?? "/testbed",
       ...parserOf(fields, config),
       evaluation: evaluationOf(fields, config, shared),
     };

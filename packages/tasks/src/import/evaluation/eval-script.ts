@@ -7,7 +7,9 @@
  *     checkout` restores none of the others.
  * E2  What cannot be prepared ends the script with the harness's own words, so no test runs on a half state.
  * E3  Packages are not looked for on any index: a task is graded without a network, and would wait for it.
- * E4  The commit is taken from history where it is there; where history is hidden, its only commit is the base.
+ * E4  An installation that fails is tried again with the build tools of the environment: in isolation, pip would
+ *     download its own. (pip reads the value 0 of this variable as "no isolation".)
+ * E5  The commit is taken from history where it is there; where history is hidden, its only commit is the base.
  */
 import type { Patch } from "../patch/parse-patch.js";
 import type { TaskRecord } from "../record.js";
@@ -36,7 +38,7 @@ export function buildEvalScript(record: TaskRecord): string {
     ...(evaluation.usesConda ? CONDA : []),
     ...enter,
     ...evaluation.prepare,
-    ...evaluation.install,
+    ...evaluation.install.map(withoutIsolation),
     ...restoreTests(evaluation.restore ?? []),
     ...(record.tests === undefined ? [] : applyTests(record.tests, record.baseCommit)),
     ": '>>>>> Start Test Output'",
@@ -47,6 +49,12 @@ export function buildEvalScript(record: TaskRecord): string {
     'exit "$code"',
     "",
   ].join("\n");
+}
+
+/** E4 */
+function withoutIsolation(line: string): string {
+  const isPip = /^(python -m )?pip install [^;&|]*$/.test(line);
+  return isPip ? `${line} || PIP_NO_BUILD_ISOLATION=0 ${line}` : line;
 }
 
 function applyTests(tests: Patch, baseCommit: string | undefined): string[] {
