@@ -81,11 +81,13 @@ describe("pytest lines", () => {
     expect(grade).toMatchObject({ verdict: "unresolved", passToPass: { passed: [], failed: ["t.py::b"] } });
   });
 
-  test("7 a progress mark is a test only for the records that expect it", () => {
-    const log = logOf(["PASSED t.py::a", "PASSED                       [100%]"]);
-    expect(gradeOf("pytest", { failToPass: ["t.py::a"], passToPass: ["[100%]"] }, log).verdict).toBe(
-      "resolved",
-    );
+  test("7 a progress mark is a test only for the records that expect it, and the last one counts", () => {
+    const fields = { failToPass: ["t.py::a"], passToPass: ["[100%]"] };
+    const grade = (...lines: string[]) => gradeOf("pytest", fields, logOf(["PASSED t.py::a", ...lines]));
+    const passed = "PASSED                       [100%]";
+    expect(grade(passed).verdict).toBe("resolved");
+    expect(grade("FAILED                       [100%]", passed).verdict).toBe("resolved");
+    expect(grade().verdict).toBe("unresolved");
   });
 
   test("12 an unexpected pass is missing in both lists", () => {

@@ -4,13 +4,15 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import {
   gradeLog,
+  judgeResults,
   PARSER_ALIASES,
   PARSERS,
   parserLabel,
   REPOSITORY_PARSERS,
   readRecord,
+  TestMap,
 } from "../src/index.js";
-import { gradeOf, logOf, mapOf, recordFor } from "./logs.js";
+import { gradeOf, logOf, mapOf, type RecordFields, recordFor } from "./logs.js";
 import { RUNNER_LOGS } from "./runner-logs.js";
 
 test.each(RUNNER_LOGS)("$parser reads its runner's log", ({ parser, log, map }) => {
@@ -90,6 +92,19 @@ test("a name may be repeated in a record, and keeps its place", () => {
   expect(gradeOf("pytest", fields, logOf(["PASSED t.py::a", "PASSED t.py::b"])).failToPass.passed).toEqual(
     fields.failToPass,
   );
+});
+
+test("results that did not come from a log are judged by the same lists", () => {
+  const tests = new TestMap();
+  tests.add("a", "passed");
+  tests.add("b", "skipped");
+  const judged = (fields: RecordFields) => judgeResults(recordFor("junit-xml", fields), tests);
+  expect(judged({ failToPass: ["a"], passToPass: ["b"] })).toMatchObject({
+    verdict: "resolved",
+    reasons: [],
+  });
+  expect(judged({ failToPass: ["b"], passToPass: ["a"] })).toMatchObject({ verdict: "unresolved" });
+  expect(judged({ passToPass: ["a"] }).verdict).toBe("invalid(task)");
 });
 
 test("a log in a runner's own format needs no marks", () => {

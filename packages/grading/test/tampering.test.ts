@@ -92,6 +92,17 @@ describe("results", () => {
     expect(grade(logOf(output, 0)).verdict).toBe("unresolved");
   });
 
+  test("a verbose pass that the summary of the session does not list", () => {
+    const skipping = sessionOf(["PASSED t.py::kept", "SKIPPED [1] t.py:3: no"], "1 passed, 1 skipped");
+    expect(grade(logOf(["t.py::fixed PASSED       [ 50%]", ...skipping], 0)).verdict).toBe("unresolved");
+    const header = skipping.slice(0, 5);
+    const counts = "======= 2 skipped in 0.12s =======";
+    const verbose = ["t.py::fixed PASSED [ 50%]", "t.py::kept PASSED [100%]"];
+    expect(grade(logOf([...header, ...verbose, counts], 0)).verdict).toBe("invalid(tamper)");
+    const honestCounts = "======= 2 passed in 0.12s =======";
+    expect(grade(logOf([...header, ...verbose, honestCounts], 0)).verdict).toBe("resolved");
+  });
+
   test("a failure and a forged pass of the same test", () => {
     expect(
       grade(logOf([...failing.slice(0, -1), "PASSED t.py::fixed", failing.at(-1)!], 1)).verdict,

@@ -31,6 +31,12 @@ export class TestMap {
     this.#sorted = undefined;
   }
 
+  /** Takes the last report of a name as its result, whatever came before. */
+  replace(name: string, status: LoggedStatus): void {
+    this.#failed.delete(name);
+    this.add(name, status);
+  }
+
   /** The runner repeats failed tests: the last report of a name counts (M1). */
   acceptReruns(): void {
     this.#hasReruns = true;

@@ -82,8 +82,10 @@ class PytestParser {
 
   #addVerbose(): void {
     const summarised = new Set([...this.#into.tests.entries()].map(([name]) => name));
-    for (const { name, status } of this.#verbose)
-      if (!summarised.has(this.#spelled(name)[0]!)) this.#add(name, status);
+    for (const { name, status } of this.#verbose) {
+      if (summarised.has(this.#spelled(name)[0]!)) continue;
+      if (status !== "passed" || this.#session.mayPassVerbosely(name)) this.#add(name, status);
+    }
   }
 
   #statusLine(line: string): void {
@@ -94,7 +96,9 @@ class PytestParser {
       return;
     }
     this.#session.summaryLine(result);
-    this.#add(result.name, result.status);
+    // A progress mark is no test: what the records know of it is the last one.
+    if (result.name.startsWith("[")) this.#into.tests.replace(result.name, result.status);
+    else this.#add(result.name, result.status);
   }
 
   #verboseLine(line: string): void {
