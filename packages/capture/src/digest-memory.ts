@@ -15,8 +15,8 @@ import {
 
 /** The main agent and the sub-agents that take turns with it. */
 const MAX_HISTORIES = 4;
-/** Characters remembered of them together: several times what fits a context. */
-const MAX_CHARACTERS = 4 * 1024 * 1024;
+/** Characters remembered of them together: about twice what fits a long context. */
+const MAX_CHARACTERS = 2 * 1024 * 1024;
 
 interface Remembered {
   readonly messages: readonly Message[];

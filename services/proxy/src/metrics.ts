@@ -6,6 +6,7 @@ import type { RenderPool } from "./rendering/render-pool.js";
 import type { RunPolicies } from "./run-policy.js";
 import type { Spool } from "./session/spool.js";
 import type { TurnPart } from "./session/stopwatch.js";
+import { ENDLESS } from "./session/turn.js";
 
 const SECONDS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300];
 
@@ -37,6 +38,10 @@ export function proxyMetrics(metrics: Metrics): ProxyMetrics {
     "flag",
     "harness",
   ]);
+  const endless = metrics.counter(
+    "endless_turns_total",
+    "Replies that went round in circles up to their end; many at once after new weights tell of broken ones.",
+  );
   const sampled = metrics.counter("sampled_tokens_total", "Tokens sampled and captured.");
   const context = metrics.counter("context_tokens_total", "Context tokens turns were sampled under.");
   const kept = metrics.counter(
@@ -57,6 +62,7 @@ export function proxyMetrics(metrics: Metrics): ProxyMetrics {
         dialect: turn.dialect,
       });
       for (const flag of turn.flags) flags.inc({ flag, harness: turn.harness });
+      if (turn.audit.some(({ what }) => what === ENDLESS)) endless.inc();
       sampled.inc(turn.sampledIds.byteLength / 4);
       context.inc(contextTokens);
       kept.inc(turn.prefixLength);

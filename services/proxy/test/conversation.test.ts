@@ -38,6 +38,17 @@ async function ask(body: object, token: string) {
   return { ...answer, json: answer.text.startsWith("{") ? JSON.parse(answer.text) : undefined };
 }
 
+test("a reply that goes round in circles is noted in its turn and counted", async () => {
+  const token = await openSession(replica, trial, { sampling: { maxTokens: 200 } });
+  engine.play({ ids: fixture.ids("x".repeat(140)) }, { ids: fixture.ids("done") });
+  await ask({ messages: [user] }, token);
+  await ask({ messages: [user, user] }, token);
+  const turns = await fixture.turns(trial);
+  const note = { what: "repeats-itself", field: "reply" };
+  expect(turns.map(({ audit }) => audit.map(({ what, field }) => ({ what, field })))).toEqual([[note], []]);
+  expect(await replica.metrics.render()).toContain("mortise_proxy_endless_turns_total 1");
+});
+
 describe("a conversation", () => {
   test("two turns with a tool: rendered once, extended by what is new, sealed as one row", async () => {
     const token = await openSession(replica, trial);

@@ -8,6 +8,7 @@ import { MortiseError, type Turn } from "@mortise/contracts";
 import { echoedText, type ModelRequest } from "@mortise/dialects";
 import type { Clock } from "@mortise/kernel";
 import type { RunPolicy } from "../run-policy.js";
+import { endlessPeriod } from "./repetition.js";
 import { type Reply, ReplyBuilder } from "./reply.js";
 import type { Stopwatch } from "./stopwatch.js";
 import type { SessionTerms } from "./token.js";
@@ -41,6 +42,7 @@ export async function sampleTurn(sampling: Sampling): Promise<Turn> {
     engine: generated.engine ?? policy.engine.id,
     requested: request.requested,
     textDigest: digestText(echoedText(request, builder.text, builder.calls.length > 0)),
+    isEndless: endlessPeriod(withoutEnd(generated.ids, policy.stopIds)) !== undefined,
     bytesDelivered: reply.bytesDelivered,
     endedAt: clock.now(),
   });
@@ -77,6 +79,10 @@ async function generate(sampling: Sampling, builder: ReplyBuilder) {
   });
   reply.say([...builder.push(generated.ids.subarray(taken)), ...builder.end()]);
   return generated;
+}
+
+function withoutEnd(ids: Int32Array, stopIds: ReadonlySet<number>): Int32Array {
+  return stopIds.has(ids.at(-1)!) ? ids.subarray(0, -1) : ids;
 }
 
 /** Differs between processes: a turn that was never recorded may be sampled again under its number. */

@@ -27,6 +27,7 @@ import type { RunPolicy } from "../run-policy.js";
 import { Budget } from "./budget.js";
 import { Deliveries } from "./deliveries.js";
 import type { Journal, JournalContents } from "./journal.js";
+import { adopted, callerLeft, notStoredYet, sessionEnded, stopping, tooManyAtOnce } from "./refusals.js";
 import { type Connection, Reply } from "./reply.js";
 import { RunningTurn } from "./running-turn.js";
 import { replySyntax, sampleTurn } from "./sampling.js";
@@ -47,6 +48,9 @@ export interface ModelCall {
 
 /** Turns one session may have at the engine: several times what a harness with sub-agents asks for at once. */
 export const MAX_RUNNING_TURNS = 64;
+
+/** Beyond so many times the longest context tokens are not counted one by one. */
+const COUNTED_CONTEXTS = 4;
 
 /** What a session tells about itself, for metrics. */
 export interface SessionEvents {
@@ -130,8 +134,7 @@ export class Session {
 
   /** Resolves when nothing is being rendered or sampled, or waits to be stored. */
   async idle(): Promise<void> {
-    while (this.running.size > 0 || this.planning)
-      await Promise.all([this.planning, ...[...this.running].map((turn) => turn.done)]);
+    while (this.running.size > 0 || this.planning) await Promise.all([this.planning, this.sampled()]);
   }
 
   /**
@@ -150,11 +153,21 @@ export class Session {
     return this.sample(call, seen);
   }
 
-  /** Tokens of the context the call would be sampled under if it were asked now. @throws as `ask` */
+  /**
+   * Tokens of the context the call would be sampled under if it were asked now; about as many, where that is far
+   * more than the context may have. @throws as `ask`
+   */
   async countTokens(call: Omit<ModelCall, "isConnected">): Promise<number> {
     this.refuseIfSealing();
     const inputs = this.inputs(call.request, this.alignable(call));
-    return (await renderContext(inputs, Number.POSITIVE_INFINITY)).contextIds.length;
+    try {
+      return (await renderContext(inputs, COUNTED_CONTEXTS * this.parts.policy.maxPositions)).contextIds
+        .length;
+    } catch (error) {
+      const isLonger = error instanceof MortiseError && error.code === "MORTISE_PROVIDER_CONTEXT_LENGTH";
+      if (!isLonger) throw error;
+      return Number(error.detail.tokens);
+    }
   }
 
   /** Ids and log-probabilities of a captured turn. */
@@ -176,8 +189,12 @@ export class Session {
 
   /** Cuts what is being sampled without sealing: the process ends, a retry is served from the journal. */
   async interrupt(): Promise<void> {
-    this.cutAll(new MortiseError({ code: "MORTISE_PROVIDER_ENGINE", message: "The proxy is stopping." }));
-    await this.idle();
+    this.cutAll(stopping());
+    await this.sampled();
+  }
+
+  private async sampled(): Promise<void> {
+    while (this.running.size > 0) await Promise.all([...this.running].map((turn) => turn.done));
   }
 
   private refuseIfSealing(): void {
@@ -251,7 +268,7 @@ export class Session {
     const stopwatch = new Stopwatch(clock);
     await this.planned();
     if (!isConnected()) throw callerLeft();
-    if (this.running.size >= MAX_RUNNING_TURNS) throw tooManyAtOnce();
+    if (this.running.size >= MAX_RUNNING_TURNS) throw tooManyAtOnce(MAX_RUNNING_TURNS);
     spool.refuseIfFull();
     this.budget.check();
     const inputs = this.inputs(request, call);
@@ -381,7 +398,8 @@ export class Session {
 
   private async sealOnce(): Promise<Seal> {
     this.cutAll(sessionEnded());
-    await this.idle();
+    // What is still being rendered is refused when it is (refuseIfSealing).
+    await this.sampled();
     const record = sealRecord(this.terms, {
       turns: this.tree.turns,
       sequences: this.sequences,
@@ -401,37 +419,6 @@ export class Session {
 /** Waits for what another turn has to be, but not so long that a client without an answer gives up. */
 async function within(ms: number, done: Promise<unknown>, clock: Clock): Promise<void> {
   const { promise, reject } = Promise.withResolvers<never>();
-  const cancel = clock.after(ms, () =>
-    reject(
-      new MortiseError({
-        code: "MORTISE_TRANSPORT_UNAVAILABLE",
-        message: `The reply this call goes on from could not be stored within ${ms} ms.`,
-      }),
-    ),
-  );
+  const cancel = clock.after(ms, () => reject(notStoredYet(ms)));
   await Promise.race([done, promise]).finally(cancel);
-}
-
-/** What a harness is told once the session's token is dead. */
-export function sessionEnded(): MortiseError {
-  return new MortiseError({ code: "MORTISE_PROVIDER_UNAUTHORIZED", message: "The session has ended." });
-}
-
-function tooManyAtOnce(): MortiseError {
-  return new MortiseError({
-    code: "MORTISE_TRANSPORT_MAILBOX_FULL",
-    message: `The session has ${MAX_RUNNING_TURNS} turns at the engine.`,
-    fix: "Wait for one of them.",
-  });
-}
-
-function callerLeft(): MortiseError {
-  return new MortiseError({ code: "MORTISE_TRANSPORT_CANCELLED", message: "The client left." });
-}
-
-function adopted(): MortiseError {
-  return new MortiseError({
-    code: "MORTISE_TRANSPORT_CANCELLED",
-    message: "The harness went on from the part of the reply it had.",
-  });
 }

@@ -10,8 +10,9 @@ import { withTrace } from "@mortise/kernel";
 import type { ProxyMetrics } from "../metrics.js";
 import type { RunPolicies } from "../run-policy.js";
 import { Journal, type JournalContents } from "./journal.js";
+import { sessionEnded } from "./refusals.js";
 import { type Seal, sealRecord } from "./seal.js";
-import { type Remnant, Session, type SessionEvents, sessionEnded } from "./session.js";
+import { type Remnant, Session, type SessionEvents } from "./session.js";
 import type { Spool } from "./spool.js";
 import type { SessionTerms } from "./token.js";
 

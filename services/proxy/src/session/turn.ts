@@ -143,6 +143,9 @@ const FINISH = {
   abort: FinishReason.ABORT,
 } as const;
 
+/** Note of a reply that goes round in circles (repetition.ts). */
+export const ENDLESS = "repeats-itself";
+
 /** The record of a sampled turn. */
 export function turnRecord(
   plan: PlannedTurn,
@@ -154,6 +157,8 @@ export function turnRecord(
     endedAt: number;
     requested: ModelRequest["requested"];
     textDigest: Uint8Array;
+    /** Whether the reply goes round in circles. */
+    isEndless: boolean;
   },
 ): Turn {
   return create(TurnSchema, {
@@ -171,7 +176,11 @@ export function turnRecord(
       staleCache: span.isStaleCache,
     })),
     finish: FINISH[generated.finish],
-    audit: [...(plan.known.audit ?? []), ...reply.notes.map((what) => ({ what, field: "reply" }))],
+    audit: [
+      ...(plan.known.audit ?? []),
+      ...reply.notes.map((what) => ({ what, field: "reply" })),
+      ...(facts.isEndless ? [{ what: ENDLESS, field: "reply" }] : []),
+    ],
     // A call that was cut off ends where the turn does.
     toolCalls: reply.calls.map(({ id, name, tokenStart, tokenEnd, arguments: given }) => ({
       id,
