@@ -1,6 +1,6 @@
 /**
  * Owns reading JUnit XML, as pytest, Gradle, Maven and most CI runners write it. A name is `class.name` as the
- * report has it, known also as the bare name and as pytest's node id (`a/b/test_c.py::name`).
+ * report has it, known also as `class::name`, as the bare name and as pytest's node id (`a/b/test_c.py::name`).
  */
 import type { Observations } from "../../results/observations.js";
 import type { LoggedStatus } from "../../results/status.js";
@@ -63,7 +63,12 @@ function namesOf(attributes: ReadonlyMap<string, string>): readonly string[] {
   const className = attributes.get("classname") ?? "";
   if (name === "") return [];
   if (className === "") return [name];
-  return [`${className}.${name}`, name, ...nodeIds(className, name, attributes.get("file"))];
+  return [
+    `${className}.${name}`,
+    `${className}::${name}`,
+    name,
+    ...nodeIds(className, name, attributes.get("file")),
+  ];
 }
 
 /** pytest writes `a.b.test_c.TestD`: where the file ends and the class starts is not said, so each way is a name. */
