@@ -2,9 +2,9 @@
  * Owns reading Karma's plain reporter, which names failures only: `Chrome 100.0 (Linux x86_64) suite test FAILED`.
  * Records of some projects kept the space before the status; names are known with and without it.
  */
-import { type LineResult, linewise } from "../line-parser.js";
-import type { ParserDefinition } from "../types.js";
-import { NumberedFailures } from "./numbered-failures.js";
+import { type LineResult, linewise } from "../../line-parser.js";
+import type { ParserDefinition } from "../../types.js";
+import { NumberedFailures } from "./numbered.js";
 
 const CHROME = /Chrome\s[\d.]+ \([^)]+\) (.*)FAILED$/;
 const BROWSER = /(?:PhantomJS|HeadlessChrome|Chrome(?: Headless)?)\s[^()]*\(Linux[^)]*\)\s(.*)FAILED$/;

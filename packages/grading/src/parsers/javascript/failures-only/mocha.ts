@@ -2,10 +2,10 @@
  * Owns reading reports of failures only, numbered: Mocha's minimal reporter (ESLint), Jasmine (marked), Mocha in
  * a browser (p5.js). A test that is not named has passed, once the suite is proven to have run.
  */
-import type { Observations } from "../../results/observations.js";
-import { linewise } from "../line-parser.js";
-import type { LogParser, ParserDefinition } from "../types.js";
-import { NumberedFailures } from "./numbered-failures.js";
+import type { Observations } from "../../../results/observations.js";
+import { linewise } from "../../line-parser.js";
+import type { LogParser, ParserDefinition } from "../../types.js";
+import { NumberedFailures } from "./numbered.js";
 
 const JASMINE = /^\d+\)\s(.*)$/;
 const NUMBER = /^\s*\d+\)/;
