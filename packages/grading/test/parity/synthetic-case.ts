@@ -33,7 +33,6 @@ export type Trait =
   | "shared-name"
   | "file-mark"
   | "sub-tests"
-  | "doc-test"
   | "forged-outside"
   | "forged-count"
   | "forged-reason"
