@@ -9,6 +9,7 @@ import { DockerBackend } from "./backend/docker/backend.js";
 import { ProcessBackend } from "./backend/process/backend.js";
 import { RuncBackend } from "./backend/runc/backend.js";
 import type { BackendName, SandboxBackend } from "./backend/types.js";
+import { DEFAULT_HTTP } from "./images/registry/http.js";
 import type { RegistryOptions } from "./images/registry/registry-source.js";
 
 const PREFERENCE: readonly BackendName[] = ["runc", "docker", "process"];
@@ -71,10 +72,14 @@ function make(
   }
 }
 
+/** A registry that asks for more is waited for by each trial, in a stage of its own with a limit of its own. */
+const MAX_RETRY_AFTER_MS = 5_000;
+
 /** How registries are asked, as the image store wants it said. */
 export function registryOf({
   rewrite,
   dockerConfig,
 }: SiteConfig["sandbox"]["images"]): Partial<RegistryOptions> {
-  return { rewrite, ...(dockerConfig === undefined ? {} : { dockerConfig }) };
+  const http = { ...DEFAULT_HTTP, maxRetryAfterMs: MAX_RETRY_AFTER_MS };
+  return { rewrite, http, ...(dockerConfig === undefined ? {} : { dockerConfig }) };
 }

@@ -1,9 +1,11 @@
 /** Tasks that bring an image, at a real manager on runc: sealed once, forked for each trial, closed, graded, kept. */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: variables of task files
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { type Content, KeepPolicy, type SandboxReport, TerminationReason } from "@mortise/contracts";
+import { type Content, KeepPolicy, type SandboxReport, Stage, TerminationReason } from "@mortise/contracts";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { RuncBackend } from "../src/backend/runc/backend.js";
 import { decodePatch } from "../src/patch/codec.js";
@@ -218,6 +220,41 @@ ${more}
       code: "MORTISE_SANDBOX_STAGE_TIMEOUT",
       reason: expect.stringContaining("rollout.warmTimeoutMs"),
     });
+  }, 60_000);
+
+  test("a registry that says to come again is waited for in a stage of its own, as long as the run allows", async () => {
+    const asked: number[] = [];
+    const registry = http.createServer((request, response) => {
+      if (request.url?.includes("/manifests/")) asked.push(performance.now());
+      const isBusy = request.url?.includes("/later/") && asked.length <= 1;
+      response.writeHead(isBusy ? 429 : 404, isBusy ? { "retry-after": "6" } : {}).end();
+    });
+    await new Promise<void>((resolve) => registry.listen(0, "127.0.0.1", resolve));
+    const { port } = registry.address() as AddressInfo;
+    const later = writeTask(
+      tasks,
+      "later",
+      `[environment]\ndocker_image = "127.0.0.1:${port}/later/image:1"\n`,
+    );
+    const impatient = await world.launch({ task: later, rateLimitTimeoutMs: 1_000 });
+    const reportOf = async (trial: string) => {
+      const { fact, stages } = await world.report(trial, "failed");
+      const { wallMs = 0 } = stages.find(({ stage }) => stage === Stage.RATE_LIMIT) ?? {};
+      return { value: fact.value, wallMs };
+    };
+    expect(await reportOf(impatient)).toMatchObject({
+      value: {
+        code: "MORTISE_SANDBOX_STAGE_TIMEOUT",
+        reason: expect.stringContaining("rollout.rateLimitTimeoutMs"),
+      },
+      wallMs: 0,
+    });
+    asked.length = 0;
+    const { value, wallMs } = await reportOf(await world.launch({ task: later, setupTimeoutMs: 3_000 }));
+    expect(value).toMatchObject({ code: "MORTISE_SANDBOX_IMAGE_UNKNOWN" });
+    expect(wallMs).toBeGreaterThanOrEqual(6_000);
+    expect(asked[1]! - asked[0]!).toBeGreaterThanOrEqual(6_000);
+    await new Promise<void>((resolve) => registry.close(() => resolve()));
   }, 60_000);
 
   test("a kept sandbox can be looked into, as the trial left it, until it expires", async () => {
