@@ -40,6 +40,7 @@ export {
   type TaskIndexEntry,
   writeTaskIndex,
 } from "./harbor/task-index.js";
+export { type Patch, type PatchFile, PatchSyntaxError, parsePatch } from "./import/patch/parse-patch.js";
 export { gradeTaskLog } from "./validation/grade-task-log.js";
 export {
   canCloseNetwork,

@@ -1,19 +1,30 @@
 /**
- * Owns one command in a fresh sandbox from the pristine task: a patch applied, hidden tests mounted, no network.
- * The verifier's view of a sandbox. Does not read results out of the output.
+ * Owns a verification's commands in a fresh sandbox from the pristine task: a patch applied, hidden tests mounted, no
+ * network. The verifier's view of a sandbox. Does not read results out of the output.
  *
  * A failure of the sandbox is an answer with `failure_code`, never a test result; a wrong request is an error.
  */
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   MortiseError,
+  type PlacedFile,
   type RunOnceRequest,
   type RunOnceResponse,
   type RunOnceResponseSchema,
   Stage,
+  type StrippedChange,
+  StrippedChangeSchema,
 } from "@mortise/contracts";
 import { fromUnknown } from "@mortise/kernel";
-import type { ExecResult, Mount, Sandbox, SandboxBackend } from "./backend/types.js";
+import type {
+  ExecResult,
+  Mount,
+  Sandbox,
+  SandboxBackend,
+  SandboxUser,
+  TreeFile,
+  Usage,
+} from "./backend/types.js";
 import { getContent } from "./content-store.js";
 import { environmentOf } from "./environment.js";
 import { limitsFor, VERIFY_MEMORY_FACTOR } from "./limits.js";
@@ -24,6 +35,9 @@ import type { StartGate } from "./start-gate.js";
 import { type HealthcheckFacts, waitUntilHealthy } from "./trial/healthcheck.js";
 import type { ManagerContext } from "./trial/manager-context.js";
 import { StageClock, type StageSpan } from "./trial/stage-clock.js";
+import { filterPatch, type Stripped } from "./verification/change-filter.js";
+import { checkSteps, StepRunner, withoutCodeLoading } from "./verification/steps.js";
+import { pathsOfDiff } from "./verification/text-patch.js";
 
 const DEFAULT_TIMEOUT_MS = 60_000;
 
@@ -34,8 +48,21 @@ export interface RunOnceTools {
   readonly gate: StartGate;
 }
 
+interface RunFacts {
+  readonly environment: Readonly<Record<string, string>>;
+  readonly user: SandboxUser;
+  readonly signal: AbortSignal;
+}
+
+interface Ran {
+  readonly answer: Exclude<Answer, RunOnceResponse>;
+  readonly usage: Usage;
+}
+
 type Answer = MessageInitShape<typeof RunOnceResponseSchema>;
-type Ending = Partial<Omit<RunOnceResponse, "$typeName" | "$unknown" | "stages">>;
+type Ending = Partial<
+  Pick<RunOnceResponse, Exclude<keyof RunOnceResponse, "$typeName" | "$unknown" | "stages">>
+>;
 
 export class RunOnce {
   readonly #tools: RunOnceTools;
@@ -48,13 +75,13 @@ export class RunOnce {
   /** Rejects with the error of a wrong request: unknown task, no command, malformed patch. */
   async handle(request: RunOnceRequest, signal: AbortSignal): Promise<Answer> {
     const { backend, tasks, context } = this.#tools;
-    const [program, ...parameters] = request.argv;
-    if (program === undefined)
+    if (request.argv.length === 0 && request.steps.length === 0)
       throw new MortiseError({ code: "MORTISE_SANDBOX_SETUP", message: "RunOnceRequest.argv is empty" });
+    checkSteps(request.steps, request.textPatches);
     const clock = new StageClock(Stage.SETUP);
     const about = { backend: backend.name, insecure: backend.isInsecure };
     const task = await tasks.get(request.task);
-    const patch = await this.#patch(request, task);
+    const { patch, stripped } = filtered(request, await this.#patch(request, task));
     let sandbox: Sandbox | undefined;
     try {
       const { run } = request;
@@ -63,8 +90,9 @@ export class RunOnce {
       });
       sandbox = created;
       const own = tasks.resolved(request.environment, "environment");
+      const ofImage = environmentOf(task.image);
       const environment = {
-        ...environmentOf(task.image),
+        ...(request.steps.length > 0 ? withoutCodeLoading(ofImage) : ofImage),
         WORKSPACE: task.workdir,
         ...task.task.environment.env,
         ...own,
@@ -72,17 +100,17 @@ export class RunOnce {
       const user = userOf(task, task.task.verifier);
       await this.#healthy(created, task, { environment, user, signal });
       clock.next(Stage.VERIFY);
-      const result = await created.exec({
-        argv: [program, ...parameters],
-        environment,
-        user,
-        timeoutMs: request.timeoutMs || DEFAULT_TIMEOUT_MS,
-        signal,
-        ...(request.stdin.byteLength > 0 ? { stdin: request.stdin } : {}),
-      });
-      clock.next(Stage.CLEANUP, result.usage);
-      context.metrics.runs.inc({ outcome: result.outcome.kind });
-      return { ...about, ...endingOf(result), stages: observed(context, clock) };
+      const ending =
+        request.steps.length > 0
+          ? await this.#steps(created, request, { workdir: task.workdir, environment, user, signal })
+          : await this.#command(created, request, { environment, user, signal });
+      clock.next(Stage.CLEANUP, ending.usage);
+      return {
+        ...about,
+        ...ending.answer,
+        stripped: stripped.map(message),
+        stages: observed(context, clock),
+      };
     } catch (error) {
       const known = fromUnknown(error, "MORTISE_SANDBOX_SETUP", `run for trial ${request.trial}`);
       context.metrics.runs.inc({ outcome: "refused" });
@@ -91,6 +119,32 @@ export class RunOnce {
     } finally {
       await sandbox?.destroy();
     }
+  }
+
+  async #command(sandbox: Sandbox, request: RunOnceRequest, facts: RunFacts): Promise<Ran> {
+    const result = await sandbox.exec({
+      argv: request.argv as [string, ...string[]],
+      ...facts,
+      timeoutMs: request.timeoutMs || DEFAULT_TIMEOUT_MS,
+      ...(request.stdin.byteLength > 0 ? { stdin: request.stdin } : {}),
+    });
+    this.#tools.context.metrics.runs.inc({ outcome: result.outcome.kind });
+    return { answer: endingOf(result), usage: result.usage };
+  }
+
+  async #steps(
+    sandbox: Sandbox,
+    request: RunOnceRequest,
+    facts: RunFacts & { readonly workdir: string },
+  ): Promise<Ran> {
+    const runner = new StepRunner(sandbox, { ...facts, defaultTimeoutMs: DEFAULT_TIMEOUT_MS });
+    const { steps, textPatches, failure } = await runner.run(request.steps, request.textPatches);
+    this.#tools.context.metrics.runs.inc({ outcome: failure === undefined ? "steps" : "lost" });
+    const failed = failure === undefined ? {} : { failureCode: failure.code, failureReason: failure.reason };
+    return {
+      answer: { steps: [...steps], textPatches: [...textPatches], ...failed },
+      usage: await sandbox.stats(),
+    };
   }
 
   async #patch(request: RunOnceRequest, task: ShelvedTask): Promise<Patch | undefined> {
@@ -111,6 +165,11 @@ export class RunOnce {
     const mounts: Mount[] = request.withTests
       ? [{ source: await tasks.tests(task), target: TESTS_TARGET }]
       : [];
+    for (const { target, files } of request.mounts)
+      mounts.push({
+        source: await backend.prepareTree({ kind: "files", files: files.map(asTreeFile) }),
+        target,
+      });
     const since = performance.now();
     const sandbox = await backend.create({
       id: `once-${process.pid}-${++this.#nRuns}`,
@@ -137,6 +196,36 @@ export class RunOnce {
     if (healthcheck === undefined) return;
     await waitUntilHealthy(sandbox, healthcheck, { ...facts, clock: this.#tools.context.clock });
   }
+}
+
+/**
+ * The change without what must stay pristine: what the request says, and what a diff of the request is taken against,
+ * since a diff fits one text only.
+ */
+function filtered(
+  { filter, textPatches }: RunOnceRequest,
+  patch: Patch | undefined,
+): { patch: Patch | undefined; stripped: Stripped[] } {
+  if (patch === undefined) return { patch, stripped: [] };
+  const named = textPatches.flatMap(({ name, diff }) =>
+    pathsOfDiff(name, diff).map((pattern) => ({ pattern, reason: `the diff ${name} changes it` })),
+  );
+  // What a diff changes comes first, and no exemption holds for it.
+  const first = filterPatch(patch, { rules: named, keep: [] });
+  const second = filterPatch(first.patch, { rules: filter?.rules ?? [], keep: filter?.keep ?? [] });
+  return { patch: second.patch, stripped: [...first.stripped, ...second.stripped].sort(byPath) };
+}
+
+function byPath(a: Stripped, b: Stripped): number {
+  return a.path < b.path ? -1 : 1;
+}
+
+function message(change: Stripped): StrippedChange {
+  return create(StrippedChangeSchema, change);
+}
+
+function asTreeFile({ path, content, executable }: PlacedFile): TreeFile {
+  return { path, content, isExecutable: executable };
 }
 
 function endingOf({ outcome, stdout, stderr }: ExecResult): Ending {

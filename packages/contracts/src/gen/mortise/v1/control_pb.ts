@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file mortise/v1/control.proto.
  */
 export const file_mortise_v1_control: GenFile = /*@__PURE__*/
-  fileDesc("Chhtb3J0aXNlL3YxL2NvbnRyb2wucHJvdG8SCm1vcnRpc2UudjEigQEKDVNlc3Npb25CdWRnZXQSDQoFdHVybnMYASABKA0SFQoNcHJvbXB0X3Rva2VucxgCIAEoBBIXCg9yZXNwb25zZV90b2tlbnMYAyABKAQSFQoNd2FsbF9jbG9ja19tcxgEIAEoDRIaChJ0dXJuc193aXRob3V0X2NhbGwYBSABKA0iqAEKEk9wZW5TZXNzaW9uUmVxdWVzdBILCgNydW4YASABKAkSDQoFdHJpYWwYAiABKAkSEgoKZXZhbHVhdGlvbhgDIAEoCBIPCgdybmdfa2V5GAQgASgJEiYKCHNhbXBsaW5nGAUgASgLMhQubW9ydGlzZS52MS5TYW1wbGluZxIpCgZidWRnZXQYBiABKAsyGS5tb3J0aXNlLnYxLlNlc3Npb25CdWRnZXQiWwoTT3BlblNlc3Npb25SZXNwb25zZRIPCgdzZXNzaW9uGAEgASgJEg0KBXRva2VuGAIgASgJEhUKDW1vZGVsX2FkZHJlc3MYAyABKAkSDQoFbW9kZWwYBCABKAkiMAoSU2VhbFNlc3Npb25SZXF1ZXN0EgsKA3J1bhgBIAEoCRINCgV0cmlhbBgCIAEoCSJVChNTZWFsU2Vzc2lvblJlc3BvbnNlEicKBHNlYWwYASABKAsyGS5tb3J0aXNlLnYxLlNlc3Npb25TZWFsZWQSFQoNc2VhbF9zZXF1ZW5jZRgCIAEoBCIXChVHZXRQcm94eVN0YXR1c1JlcXVlc3QiqAEKDEVuZ2luZVN0YXR1cxIOCgZlbmdpbmUYASABKAkSCwoDcnVuGAIgASgJEg8KB3ZlcnNpb24YAyABKAQSDgoGc2hhMjU2GAQgASgJEhQKDGFjdGl2ZV90dXJucxgFIAEoDRIWCg5jb21wdXRlX2NwdV9tcxgGIAEoARIWCg5zYW1wbGVkX3Rva2VucxgHIAEoBBIUCgxjb25zZXF1ZW5jZXMYCCADKAkiWgoWR2V0UHJveHlTdGF0dXNSZXNwb25zZRIpCgdlbmdpbmVzGAEgAygLMhgubW9ydGlzZS52MS5FbmdpbmVTdGF0dXMSFQoNb3Blbl9zZXNzaW9ucxgCIAEoDSI+ChFTdGFydEFnZW50UmVxdWVzdBILCgNydW4YASABKAkSDQoFdHJpYWwYAiABKAkSDQoFbGVhc2UYAyABKAkiJQoSU3RhcnRBZ2VudFJlc3BvbnNlEg8KB3N0YXJ0ZWQYASABKAgiQAoSQ2FuY2VsVHJpYWxSZXF1ZXN0EgsKA3J1bhgBIAEoCRINCgV0cmlhbBgCIAEoCRIOCgZyZWFzb24YAyABKAkiKAoTQ2FuY2VsVHJpYWxSZXNwb25zZRIRCgljYW5jZWxsZWQYASABKAgi8AIKDlJ1bk9uY2VSZXF1ZXN0EgsKA3J1bhgBIAEoCRINCgV0cmlhbBgCIAEoCRIhCgR0YXNrGAMgASgLMhMubW9ydGlzZS52MS5UYXNrUmVmEiIKBXBhdGNoGAQgASgLMhMubW9ydGlzZS52MS5Db250ZW50EgwKBGFyZ3YYBSADKAkSQAoLZW52aXJvbm1lbnQYBiADKAsyKy5tb3J0aXNlLnYxLlJ1bk9uY2VSZXF1ZXN0LkVudmlyb25tZW50RW50cnkSEgoKd2l0aF90ZXN0cxgHIAEoCBIVCg13aXRoX3NvbHV0aW9uGAggASgIEhIKCnRpbWVvdXRfbXMYCSABKA0SKQoGbGltaXRzGAogASgLMhkubW9ydGlzZS52MS5TYW5kYm94TGltaXRzEg0KBXN0ZGluGAsgASgMGjIKEEVudmlyb25tZW50RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKQAgoPUnVuT25jZVJlc3BvbnNlEhQKDGZhaWx1cmVfY29kZRgBIAEoCRIWCg5mYWlsdXJlX3JlYXNvbhgCIAEoCRIRCglleGl0X2NvZGUYAyABKAUSDgoGc2lnbmFsGAQgASgJEhEKCXRpbWVkX291dBgFIAEoCBIVCg1vdXRfb2ZfbWVtb3J5GAYgASgIEg4KBnN0ZG91dBgHIAEoDBIOCgZzdGRlcnIYCCABKAwSGAoQb3V0cHV0X3RydW5jYXRlZBgJIAEoCBIlCgZzdGFnZXMYCiADKAsyFS5tb3J0aXNlLnYxLlN0YWdlVGltZRIPCgdiYWNrZW5kGAsgASgJEhAKCGluc2VjdXJlGAwgASgIIhkKF0dldFNhbmRib3hTdGF0dXNSZXF1ZXN0IuIBChhHZXRTYW5kYm94U3RhdHVzUmVzcG9uc2USDwoHYmFja2VuZBgBIAEoCRIQCghpbnNlY3VyZRgCIAEoCBIRCglwcmVwYXJpbmcYAyABKA0SDAoEd2FybRgEIAEoDRIPCgdydW5uaW5nGAUgASgNEhAKCHdhcm5pbmdzGAYgAygJEiYKBmhlYWx0aBgHIAEoCzIWLm1vcnRpc2UudjEuSG9zdEhlYWx0aBIRCgl0ZW1wbGF0ZXMYCCABKA0SFgoOdGVtcGxhdGVfYnl0ZXMYCSABKAQSDAoEa2VwdBgKIAEoDSLWAQoKSG9zdEhlYWx0aBIUCgdjZ3JvdXBzGAEgASgESACIAQESGQoMcGVyY3B1X2J5dGVzGAIgASgESAGIAQESFgoJZGlza193YWl0GAMgASgBSAKIAQESGQoMc3RhcnRfcDUwX21zGAQgASgBSAOIAQESGAoLZm9ya19wNTBfbXMYBSABKAFIBIgBAUIKCghfY2dyb3Vwc0IPCg1fcGVyY3B1X2J5dGVzQgwKCl9kaXNrX3dhaXRCDwoNX3N0YXJ0X3A1MF9tc0IOCgxfZm9ya19wNTBfbXMiUgoOUHJld2FybVJlcXVlc3QSCwoDcnVuGAEgASgJEg8KB2hhcm5lc3MYAiABKAkSIgoFdGFza3MYAyADKAsyEy5tb3J0aXNlLnYxLlRhc2tSZWYiIwoPUHJld2FybVJlc3BvbnNlEhAKCGFjY2VwdGVkGAEgASgNIhEKD0xpc3RLZXB0UmVxdWVzdCKCAQoLS2VwdFNhbmRib3gSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEgwKBHRhc2sYAyABKAkSMgoLdGVybWluYXRpb24YBCABKA4yHS5tb3J0aXNlLnYxLlRlcm1pbmF0aW9uUmVhc29uEhUKDWV4cGlyZXNfYXRfbXMYBSABKAQiPgoQTGlzdEtlcHRSZXNwb25zZRIqCglzYW5kYm94ZXMYASADKAsyFy5tb3J0aXNlLnYxLktlcHRTYW5kYm94ImoKD0V4ZWNLZXB0UmVxdWVzdBILCgNydW4YASABKAkSDQoFdHJpYWwYAiABKAkSDAoEYXJndhgDIAMoCRIMCgR1c2VyGAQgASgJEgsKA2N3ZBgFIAEoCRISCgp0aW1lb3V0X21zGAYgASgNIrEBChBFeGVjS2VwdFJlc3BvbnNlEhEKCWV4aXRfY29kZRgBIAEoBRIOCgZzaWduYWwYAiABKAkSEQoJdGltZWRfb3V0GAMgASgIEhUKDW91dF9vZl9tZW1vcnkYBCABKAgSDgoGc3Rkb3V0GAUgASgMEg4KBnN0ZGVychgGIAEoDBIYChBvdXRwdXRfdHJ1bmNhdGVkGAcgASgIEhYKDmZhaWx1cmVfcmVhc29uGAggASgJIjAKElJlbGVhc2VLZXB0UmVxdWVzdBILCgNydW4YASABKAkSDQoFdHJpYWwYAiABKAkiJwoTUmVsZWFzZUtlcHRSZXNwb25zZRIQCghyZWxlYXNlZBgBIAEoCCIVChNHZXRSdW5TdGF0dXNSZXF1ZXN0IqADChRHZXRSdW5TdGF0dXNSZXNwb25zZRILCgNydW4YASABKAkSIwoFcGhhc2UYAiABKA4yFC5tb3J0aXNlLnYxLlJ1blBoYXNlEg8KB3ZlcnNpb24YAyABKAQSFAoMc3RlcF9mb3JtaW5nGAQgASgEEhUKDXRyaWFsc19jbG9zZWQYBSABKA0SFQoNdHJpYWxzX25lZWRlZBgGIAEoDRIWCg5zZXR1cF9mYWlsdXJlcxgHIAEoDRIOCgZxdWV1ZWQYCCABKA0SDAoEd2FybRgJIAEoDRIPCgdydW5uaW5nGAogASgNEhEKCXZlcmlmeWluZxgLIAEoDRIYCgttZWFuX3Jld2FyZBgMIAEoAUgAiAEBEhQKDHRyaWFsc19lbmRlZBgNIAEoBBIiCgZsZWRnZXIYDiABKAsyEi5tb3J0aXNlLnYxLkxlZGdlchIQCghkcmFpbmluZxgPIAEoCBIXCg9ldmFsdWF0aW9uX2RvbmUYECABKA0SGAoQZXZhbHVhdGlvbl90b3RhbBgRIAEoDUIOCgxfbWVhbl9yZXdhcmQiEQoPRHJhaW5SdW5SZXF1ZXN0IhIKEERyYWluUnVuUmVzcG9uc2UiGQoXR2V0VHJhaW5lclN0YXR1c1JlcXVlc3QivwEKGEdldFRyYWluZXJTdGF0dXNSZXNwb25zZRILCgNydW4YASABKAkSDQoFc3RhdGUYAiABKAkSDwoHdmVyc2lvbhgDIAEoBBIXCg93YXJtX3N0YXJ0X3N0ZXAYBCABKA0SGAoQd2FybV9zdGFydF9zdGVwcxgFIAEoDRIRCgRsb3NzGAYgASgBSACIAQESFgoOY29tcHV0ZV9jcHVfbXMYByABKAESDwoHYmFja2VuZBgIIAEoCUIHCgVfbG9zczKHAgoMUHJveHlTZXJ2aWNlEk4KC09wZW5TZXNzaW9uEh4ubW9ydGlzZS52MS5PcGVuU2Vzc2lvblJlcXVlc3QaHy5tb3J0aXNlLnYxLk9wZW5TZXNzaW9uUmVzcG9uc2USTgoLU2VhbFNlc3Npb24SHi5tb3J0aXNlLnYxLlNlYWxTZXNzaW9uUmVxdWVzdBofLm1vcnRpc2UudjEuU2VhbFNlc3Npb25SZXNwb25zZRJXCg5HZXRQcm94eVN0YXR1cxIhLm1vcnRpc2UudjEuR2V0UHJveHlTdGF0dXNSZXF1ZXN0GiIubW9ydGlzZS52MS5HZXRQcm94eVN0YXR1c1Jlc3BvbnNlMvIECg5TYW5kYm94U2VydmljZRJLCgpTdGFydEFnZW50Eh0ubW9ydGlzZS52MS5TdGFydEFnZW50UmVxdWVzdBoeLm1vcnRpc2UudjEuU3RhcnRBZ2VudFJlc3BvbnNlEk4KC0NhbmNlbFRyaWFsEh4ubW9ydGlzZS52MS5DYW5jZWxUcmlhbFJlcXVlc3QaHy5tb3J0aXNlLnYxLkNhbmNlbFRyaWFsUmVzcG9uc2USQgoHUnVuT25jZRIaLm1vcnRpc2UudjEuUnVuT25jZVJlcXVlc3QaGy5tb3J0aXNlLnYxLlJ1bk9uY2VSZXNwb25zZRJdChBHZXRTYW5kYm94U3RhdHVzEiMubW9ydGlzZS52MS5HZXRTYW5kYm94U3RhdHVzUmVxdWVzdBokLm1vcnRpc2UudjEuR2V0U2FuZGJveFN0YXR1c1Jlc3BvbnNlEkIKB1ByZXdhcm0SGi5tb3J0aXNlLnYxLlByZXdhcm1SZXF1ZXN0GhsubW9ydGlzZS52MS5QcmV3YXJtUmVzcG9uc2USRQoITGlzdEtlcHQSGy5tb3J0aXNlLnYxLkxpc3RLZXB0UmVxdWVzdBocLm1vcnRpc2UudjEuTGlzdEtlcHRSZXNwb25zZRJFCghFeGVjS2VwdBIbLm1vcnRpc2UudjEuRXhlY0tlcHRSZXF1ZXN0GhwubW9ydGlzZS52MS5FeGVjS2VwdFJlc3BvbnNlEk4KC1JlbGVhc2VLZXB0Eh4ubW9ydGlzZS52MS5SZWxlYXNlS2VwdFJlcXVlc3QaHy5tb3J0aXNlLnYxLlJlbGVhc2VLZXB0UmVzcG9uc2UyrAEKEFNjaGVkdWxlclNlcnZpY2USUQoMR2V0UnVuU3RhdHVzEh8ubW9ydGlzZS52MS5HZXRSdW5TdGF0dXNSZXF1ZXN0GiAubW9ydGlzZS52MS5HZXRSdW5TdGF0dXNSZXNwb25zZRJFCghEcmFpblJ1bhIbLm1vcnRpc2UudjEuRHJhaW5SdW5SZXF1ZXN0GhwubW9ydGlzZS52MS5EcmFpblJ1blJlc3BvbnNlMm8KDlRyYWluZXJTZXJ2aWNlEl0KEEdldFRyYWluZXJTdGF0dXMSIy5tb3J0aXNlLnYxLkdldFRyYWluZXJTdGF0dXNSZXF1ZXN0GiQubW9ydGlzZS52MS5HZXRUcmFpbmVyU3RhdHVzUmVzcG9uc2ViBnByb3RvMw", [file_mortise_v1_capture, file_mortise_v1_common, file_mortise_v1_metrics, file_mortise_v1_sandbox]);
+  fileDesc("Chhtb3J0aXNlL3YxL2NvbnRyb2wucHJvdG8SCm1vcnRpc2UudjEigQEKDVNlc3Npb25CdWRnZXQSDQoFdHVybnMYASABKA0SFQoNcHJvbXB0X3Rva2VucxgCIAEoBBIXCg9yZXNwb25zZV90b2tlbnMYAyABKAQSFQoNd2FsbF9jbG9ja19tcxgEIAEoDRIaChJ0dXJuc193aXRob3V0X2NhbGwYBSABKA0iqAEKEk9wZW5TZXNzaW9uUmVxdWVzdBILCgNydW4YASABKAkSDQoFdHJpYWwYAiABKAkSEgoKZXZhbHVhdGlvbhgDIAEoCBIPCgdybmdfa2V5GAQgASgJEiYKCHNhbXBsaW5nGAUgASgLMhQubW9ydGlzZS52MS5TYW1wbGluZxIpCgZidWRnZXQYBiABKAsyGS5tb3J0aXNlLnYxLlNlc3Npb25CdWRnZXQiWwoTT3BlblNlc3Npb25SZXNwb25zZRIPCgdzZXNzaW9uGAEgASgJEg0KBXRva2VuGAIgASgJEhUKDW1vZGVsX2FkZHJlc3MYAyABKAkSDQoFbW9kZWwYBCABKAkiMAoSU2VhbFNlc3Npb25SZXF1ZXN0EgsKA3J1bhgBIAEoCRINCgV0cmlhbBgCIAEoCSJVChNTZWFsU2Vzc2lvblJlc3BvbnNlEicKBHNlYWwYASABKAsyGS5tb3J0aXNlLnYxLlNlc3Npb25TZWFsZWQSFQoNc2VhbF9zZXF1ZW5jZRgCIAEoBCIXChVHZXRQcm94eVN0YXR1c1JlcXVlc3QiqAEKDEVuZ2luZVN0YXR1cxIOCgZlbmdpbmUYASABKAkSCwoDcnVuGAIgASgJEg8KB3ZlcnNpb24YAyABKAQSDgoGc2hhMjU2GAQgASgJEhQKDGFjdGl2ZV90dXJucxgFIAEoDRIWCg5jb21wdXRlX2NwdV9tcxgGIAEoARIWCg5zYW1wbGVkX3Rva2VucxgHIAEoBBIUCgxjb25zZXF1ZW5jZXMYCCADKAkiWgoWR2V0UHJveHlTdGF0dXNSZXNwb25zZRIpCgdlbmdpbmVzGAEgAygLMhgubW9ydGlzZS52MS5FbmdpbmVTdGF0dXMSFQoNb3Blbl9zZXNzaW9ucxgCIAEoDSI+ChFTdGFydEFnZW50UmVxdWVzdBILCgNydW4YASABKAkSDQoFdHJpYWwYAiABKAkSDQoFbGVhc2UYAyABKAkiJQoSU3RhcnRBZ2VudFJlc3BvbnNlEg8KB3N0YXJ0ZWQYASABKAgiQAoSQ2FuY2VsVHJpYWxSZXF1ZXN0EgsKA3J1bhgBIAEoCRINCgV0cmlhbBgCIAEoCRIOCgZyZWFzb24YAyABKAkiKAoTQ2FuY2VsVHJpYWxSZXNwb25zZRIRCgljYW5jZWxsZWQYASABKAgilQQKDlJ1bk9uY2VSZXF1ZXN0EgsKA3J1bhgBIAEoCRINCgV0cmlhbBgCIAEoCRIhCgR0YXNrGAMgASgLMhMubW9ydGlzZS52MS5UYXNrUmVmEiIKBXBhdGNoGAQgASgLMhMubW9ydGlzZS52MS5Db250ZW50EgwKBGFyZ3YYBSADKAkSQAoLZW52aXJvbm1lbnQYBiADKAsyKy5tb3J0aXNlLnYxLlJ1bk9uY2VSZXF1ZXN0LkVudmlyb25tZW50RW50cnkSEgoKd2l0aF90ZXN0cxgHIAEoCBIVCg13aXRoX3NvbHV0aW9uGAggASgIEhIKCnRpbWVvdXRfbXMYCSABKA0SKQoGbGltaXRzGAogASgLMhkubW9ydGlzZS52MS5TYW5kYm94TGltaXRzEg0KBXN0ZGluGAsgASgMEiIKBXN0ZXBzGAwgAygLMhMubW9ydGlzZS52MS5SdW5TdGVwEigKBmZpbHRlchgNIAEoCzIYLm1vcnRpc2UudjEuQ2hhbmdlRmlsdGVyEisKDHRleHRfcGF0Y2hlcxgOIAMoCzIVLm1vcnRpc2UudjEuVGV4dFBhdGNoEigKBm1vdW50cxgPIAMoCzIYLm1vcnRpc2UudjEuTW91bnRlZEZpbGVzGjIKEEVudmlyb25tZW50RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLRAgoHUnVuU3RlcBIMCgRuYW1lGAEgASgJEgwKBGFyZ3YYAiADKAkSDAoEdXNlchgDIAEoCRI5CgtlbnZpcm9ubWVudBgEIAMoCzIkLm1vcnRpc2UudjEuUnVuU3RlcC5FbnZpcm9ubWVudEVudHJ5EgsKA2N3ZBgFIAEoCRISCgp0aW1lb3V0X21zGAYgASgNEg0KBXN0ZGluGAcgASgMEiQKA3B1dBgIIAMoCzIXLm1vcnRpc2UudjEuUGxhY2VkRmlsZXMSGAoQcHV0X3RleHRfcGF0Y2hlcxgJIAMoCRIrCgdjb2xsZWN0GAogAygLMhoubW9ydGlzZS52MS5Db2xsZWN0ZWRQbGFjZRIQCghyZXF1aXJlZBgLIAEoCBoyChBFbnZpcm9ubWVudEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiPwoKUGxhY2VkRmlsZRIMCgRwYXRoGAEgASgJEg8KB2NvbnRlbnQYAiABKAwSEgoKZXhlY3V0YWJsZRgDIAEoCCJWCgtQbGFjZWRGaWxlcxIRCglkaXJlY3RvcnkYASABKAkSDQoFb3duZXIYAiABKAkSJQoFZmlsZXMYAyADKAsyFi5tb3J0aXNlLnYxLlBsYWNlZEZpbGUiRQoMTW91bnRlZEZpbGVzEg4KBnRhcmdldBgBIAEoCRIlCgVmaWxlcxgCIAMoCzIWLm1vcnRpc2UudjEuUGxhY2VkRmlsZSI7Cg5Db2xsZWN0ZWRQbGFjZRIRCglkaXJlY3RvcnkYASABKAkSFgoObWF4X2ZpbGVfYnl0ZXMYAiABKA0iPwoNQ29sbGVjdGVkRmlsZRIMCgRwYXRoGAEgASgJEg8KB2NvbnRlbnQYAiABKAwSDwoHcmVmdXNlZBgDIAEoCSJDCgxDaGFuZ2VGaWx0ZXISJQoFcnVsZXMYASADKAsyFi5tb3J0aXNlLnYxLkZpbHRlclJ1bGUSDAoEa2VlcBgCIAMoCSItCgpGaWx0ZXJSdWxlEg8KB3BhdHRlcm4YASABKAkSDgoGcmVhc29uGAIgASgJIicKCVRleHRQYXRjaBIMCgRuYW1lGAEgASgJEgwKBGRpZmYYAiABKAwiPwoQQXBwbGllZFRleHRQYXRjaBIMCgRuYW1lGAEgASgJEgwKBHJ1bmcYAiABKAkSDwoHZmFpbHVyZRgDIAEoCSIuCg5TdHJpcHBlZENoYW5nZRIMCgRwYXRoGAEgASgJEg4KBnJlYXNvbhgCIAEoCSLfAQoNUnVuU3RlcFJlc3VsdBIMCgRuYW1lGAEgASgJEhEKCWV4aXRfY29kZRgCIAEoBRIOCgZzaWduYWwYAyABKAkSEQoJdGltZWRfb3V0GAQgASgIEhUKDW91dF9vZl9tZW1vcnkYBSABKAgSDgoGc3Rkb3V0GAYgASgMEg4KBnN0ZGVychgHIAEoDBIYChBvdXRwdXRfdHJ1bmNhdGVkGAggASgIEg8KB3dhbGxfbXMYCSABKA0SKAoFZmlsZXMYCiADKAsyGS5tb3J0aXNlLnYxLkNvbGxlY3RlZEZpbGUinAMKD1J1bk9uY2VSZXNwb25zZRIUCgxmYWlsdXJlX2NvZGUYASABKAkSFgoOZmFpbHVyZV9yZWFzb24YAiABKAkSEQoJZXhpdF9jb2RlGAMgASgFEg4KBnNpZ25hbBgEIAEoCRIRCgl0aW1lZF9vdXQYBSABKAgSFQoNb3V0X29mX21lbW9yeRgGIAEoCBIOCgZzdGRvdXQYByABKAwSDgoGc3RkZXJyGAggASgMEhgKEG91dHB1dF90cnVuY2F0ZWQYCSABKAgSJQoGc3RhZ2VzGAogAygLMhUubW9ydGlzZS52MS5TdGFnZVRpbWUSDwoHYmFja2VuZBgLIAEoCRIQCghpbnNlY3VyZRgMIAEoCBIoCgVzdGVwcxgNIAMoCzIZLm1vcnRpc2UudjEuUnVuU3RlcFJlc3VsdBIsCghzdHJpcHBlZBgOIAMoCzIaLm1vcnRpc2UudjEuU3RyaXBwZWRDaGFuZ2USMgoMdGV4dF9wYXRjaGVzGA8gAygLMhwubW9ydGlzZS52MS5BcHBsaWVkVGV4dFBhdGNoIhkKF0dldFNhbmRib3hTdGF0dXNSZXF1ZXN0IuIBChhHZXRTYW5kYm94U3RhdHVzUmVzcG9uc2USDwoHYmFja2VuZBgBIAEoCRIQCghpbnNlY3VyZRgCIAEoCBIRCglwcmVwYXJpbmcYAyABKA0SDAoEd2FybRgEIAEoDRIPCgdydW5uaW5nGAUgASgNEhAKCHdhcm5pbmdzGAYgAygJEiYKBmhlYWx0aBgHIAEoCzIWLm1vcnRpc2UudjEuSG9zdEhlYWx0aBIRCgl0ZW1wbGF0ZXMYCCABKA0SFgoOdGVtcGxhdGVfYnl0ZXMYCSABKAQSDAoEa2VwdBgKIAEoDSLWAQoKSG9zdEhlYWx0aBIUCgdjZ3JvdXBzGAEgASgESACIAQESGQoMcGVyY3B1X2J5dGVzGAIgASgESAGIAQESFgoJZGlza193YWl0GAMgASgBSAKIAQESGQoMc3RhcnRfcDUwX21zGAQgASgBSAOIAQESGAoLZm9ya19wNTBfbXMYBSABKAFIBIgBAUIKCghfY2dyb3Vwc0IPCg1fcGVyY3B1X2J5dGVzQgwKCl9kaXNrX3dhaXRCDwoNX3N0YXJ0X3A1MF9tc0IOCgxfZm9ya19wNTBfbXMiUgoOUHJld2FybVJlcXVlc3QSCwoDcnVuGAEgASgJEg8KB2hhcm5lc3MYAiABKAkSIgoFdGFza3MYAyADKAsyEy5tb3J0aXNlLnYxLlRhc2tSZWYiIwoPUHJld2FybVJlc3BvbnNlEhAKCGFjY2VwdGVkGAEgASgNIhEKD0xpc3RLZXB0UmVxdWVzdCKCAQoLS2VwdFNhbmRib3gSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEgwKBHRhc2sYAyABKAkSMgoLdGVybWluYXRpb24YBCABKA4yHS5tb3J0aXNlLnYxLlRlcm1pbmF0aW9uUmVhc29uEhUKDWV4cGlyZXNfYXRfbXMYBSABKAQiPgoQTGlzdEtlcHRSZXNwb25zZRIqCglzYW5kYm94ZXMYASADKAsyFy5tb3J0aXNlLnYxLktlcHRTYW5kYm94ImoKD0V4ZWNLZXB0UmVxdWVzdBILCgNydW4YASABKAkSDQoFdHJpYWwYAiABKAkSDAoEYXJndhgDIAMoCRIMCgR1c2VyGAQgASgJEgsKA2N3ZBgFIAEoCRISCgp0aW1lb3V0X21zGAYgASgNIrEBChBFeGVjS2VwdFJlc3BvbnNlEhEKCWV4aXRfY29kZRgBIAEoBRIOCgZzaWduYWwYAiABKAkSEQoJdGltZWRfb3V0GAMgASgIEhUKDW91dF9vZl9tZW1vcnkYBCABKAgSDgoGc3Rkb3V0GAUgASgMEg4KBnN0ZGVychgGIAEoDBIYChBvdXRwdXRfdHJ1bmNhdGVkGAcgASgIEhYKDmZhaWx1cmVfcmVhc29uGAggASgJIjAKElJlbGVhc2VLZXB0UmVxdWVzdBILCgNydW4YASABKAkSDQoFdHJpYWwYAiABKAkiJwoTUmVsZWFzZUtlcHRSZXNwb25zZRIQCghyZWxlYXNlZBgBIAEoCCIVChNHZXRSdW5TdGF0dXNSZXF1ZXN0IqADChRHZXRSdW5TdGF0dXNSZXNwb25zZRILCgNydW4YASABKAkSIwoFcGhhc2UYAiABKA4yFC5tb3J0aXNlLnYxLlJ1blBoYXNlEg8KB3ZlcnNpb24YAyABKAQSFAoMc3RlcF9mb3JtaW5nGAQgASgEEhUKDXRyaWFsc19jbG9zZWQYBSABKA0SFQoNdHJpYWxzX25lZWRlZBgGIAEoDRIWCg5zZXR1cF9mYWlsdXJlcxgHIAEoDRIOCgZxdWV1ZWQYCCABKA0SDAoEd2FybRgJIAEoDRIPCgdydW5uaW5nGAogASgNEhEKCXZlcmlmeWluZxgLIAEoDRIYCgttZWFuX3Jld2FyZBgMIAEoAUgAiAEBEhQKDHRyaWFsc19lbmRlZBgNIAEoBBIiCgZsZWRnZXIYDiABKAsyEi5tb3J0aXNlLnYxLkxlZGdlchIQCghkcmFpbmluZxgPIAEoCBIXCg9ldmFsdWF0aW9uX2RvbmUYECABKA0SGAoQZXZhbHVhdGlvbl90b3RhbBgRIAEoDUIOCgxfbWVhbl9yZXdhcmQiEQoPRHJhaW5SdW5SZXF1ZXN0IhIKEERyYWluUnVuUmVzcG9uc2UiGQoXR2V0VHJhaW5lclN0YXR1c1JlcXVlc3QivwEKGEdldFRyYWluZXJTdGF0dXNSZXNwb25zZRILCgNydW4YASABKAkSDQoFc3RhdGUYAiABKAkSDwoHdmVyc2lvbhgDIAEoBBIXCg93YXJtX3N0YXJ0X3N0ZXAYBCABKA0SGAoQd2FybV9zdGFydF9zdGVwcxgFIAEoDRIRCgRsb3NzGAYgASgBSACIAQESFgoOY29tcHV0ZV9jcHVfbXMYByABKAESDwoHYmFja2VuZBgIIAEoCUIHCgVfbG9zczKHAgoMUHJveHlTZXJ2aWNlEk4KC09wZW5TZXNzaW9uEh4ubW9ydGlzZS52MS5PcGVuU2Vzc2lvblJlcXVlc3QaHy5tb3J0aXNlLnYxLk9wZW5TZXNzaW9uUmVzcG9uc2USTgoLU2VhbFNlc3Npb24SHi5tb3J0aXNlLnYxLlNlYWxTZXNzaW9uUmVxdWVzdBofLm1vcnRpc2UudjEuU2VhbFNlc3Npb25SZXNwb25zZRJXCg5HZXRQcm94eVN0YXR1cxIhLm1vcnRpc2UudjEuR2V0UHJveHlTdGF0dXNSZXF1ZXN0GiIubW9ydGlzZS52MS5HZXRQcm94eVN0YXR1c1Jlc3BvbnNlMvIECg5TYW5kYm94U2VydmljZRJLCgpTdGFydEFnZW50Eh0ubW9ydGlzZS52MS5TdGFydEFnZW50UmVxdWVzdBoeLm1vcnRpc2UudjEuU3RhcnRBZ2VudFJlc3BvbnNlEk4KC0NhbmNlbFRyaWFsEh4ubW9ydGlzZS52MS5DYW5jZWxUcmlhbFJlcXVlc3QaHy5tb3J0aXNlLnYxLkNhbmNlbFRyaWFsUmVzcG9uc2USQgoHUnVuT25jZRIaLm1vcnRpc2UudjEuUnVuT25jZVJlcXVlc3QaGy5tb3J0aXNlLnYxLlJ1bk9uY2VSZXNwb25zZRJdChBHZXRTYW5kYm94U3RhdHVzEiMubW9ydGlzZS52MS5HZXRTYW5kYm94U3RhdHVzUmVxdWVzdBokLm1vcnRpc2UudjEuR2V0U2FuZGJveFN0YXR1c1Jlc3BvbnNlEkIKB1ByZXdhcm0SGi5tb3J0aXNlLnYxLlByZXdhcm1SZXF1ZXN0GhsubW9ydGlzZS52MS5QcmV3YXJtUmVzcG9uc2USRQoITGlzdEtlcHQSGy5tb3J0aXNlLnYxLkxpc3RLZXB0UmVxdWVzdBocLm1vcnRpc2UudjEuTGlzdEtlcHRSZXNwb25zZRJFCghFeGVjS2VwdBIbLm1vcnRpc2UudjEuRXhlY0tlcHRSZXF1ZXN0GhwubW9ydGlzZS52MS5FeGVjS2VwdFJlc3BvbnNlEk4KC1JlbGVhc2VLZXB0Eh4ubW9ydGlzZS52MS5SZWxlYXNlS2VwdFJlcXVlc3QaHy5tb3J0aXNlLnYxLlJlbGVhc2VLZXB0UmVzcG9uc2UyrAEKEFNjaGVkdWxlclNlcnZpY2USUQoMR2V0UnVuU3RhdHVzEh8ubW9ydGlzZS52MS5HZXRSdW5TdGF0dXNSZXF1ZXN0GiAubW9ydGlzZS52MS5HZXRSdW5TdGF0dXNSZXNwb25zZRJFCghEcmFpblJ1bhIbLm1vcnRpc2UudjEuRHJhaW5SdW5SZXF1ZXN0GhwubW9ydGlzZS52MS5EcmFpblJ1blJlc3BvbnNlMm8KDlRyYWluZXJTZXJ2aWNlEl0KEEdldFRyYWluZXJTdGF0dXMSIy5tb3J0aXNlLnYxLkdldFRyYWluZXJTdGF0dXNSZXF1ZXN0GiQubW9ydGlzZS52MS5HZXRUcmFpbmVyU3RhdHVzUmVzcG9uc2ViBnByb3RvMw", [file_mortise_v1_capture, file_mortise_v1_common, file_mortise_v1_metrics, file_mortise_v1_sandbox]);
 
 /**
  * @generated from message mortise.v1.SessionBudget
@@ -426,6 +426,34 @@ export type RunOnceRequest = Message<"mortise.v1.RunOnceRequest"> & {
    * @generated from field: bytes stdin = 11;
    */
   stdin: Uint8Array;
+
+  /**
+   * Several commands, one after the other in the one sandbox, instead of `argv`, `stdin` and `timeout_ms`.
+   *
+   * @generated from field: repeated mortise.v1.RunStep steps = 12;
+   */
+  steps: RunStep[];
+
+  /**
+   * What of the change is left out, so that it stays as the pristine task has it.
+   *
+   * @generated from field: mortise.v1.ChangeFilter filter = 13;
+   */
+  filter?: ChangeFilter | undefined;
+
+  /**
+   * Unified diffs against the pristine work tree, applied outside; steps name those whose files they get.
+   *
+   * @generated from field: repeated mortise.v1.TextPatch text_patches = 14;
+   */
+  textPatches: TextPatch[];
+
+  /**
+   * Read-only directories of the verifier's own.
+   *
+   * @generated from field: repeated mortise.v1.MountedFiles mounts = 15;
+   */
+  mounts: MountedFiles[];
 };
 
 /**
@@ -434,6 +462,409 @@ export type RunOnceRequest = Message<"mortise.v1.RunOnceRequest"> & {
  */
 export const RunOnceRequestSchema: GenMessage<RunOnceRequest> = /*@__PURE__*/
   messageDesc(file_mortise_v1_control, 12);
+
+/**
+ * One command. Every process of it is dead before the next begins.
+ *
+ * @generated from message mortise.v1.RunStep
+ */
+export type RunStep = Message<"mortise.v1.RunStep"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: repeated string argv = 2;
+   */
+  argv: string[];
+
+  /**
+   * "agent" or "root"; the user the task's verifier has when empty.
+   *
+   * @generated from field: string user = 3;
+   */
+  user: string;
+
+  /**
+   * Over the image's and the task's variables, without those of them that make programs load code.
+   *
+   * @generated from field: map<string, string> environment = 4;
+   */
+  environment: { [key: string]: string };
+
+  /**
+   * Absolute path; the work tree when empty.
+   *
+   * @generated from field: string cwd = 5;
+   */
+  cwd: string;
+
+  /**
+   * @generated from field: uint32 timeout_ms = 6;
+   */
+  timeoutMs: number;
+
+  /**
+   * @generated from field: bytes stdin = 7;
+   */
+  stdin: Uint8Array;
+
+  /**
+   * Put in place before the command, after everything earlier steps left.
+   *
+   * @generated from field: repeated mortise.v1.PlacedFiles put = 8;
+   */
+  put: PlacedFiles[];
+
+  /**
+   * @generated from field: repeated string put_text_patches = 9;
+   */
+  putTextPatches: string[];
+
+  /**
+   * Read after the command and all its processes have ended.
+   *
+   * @generated from field: repeated mortise.v1.CollectedPlace collect = 10;
+   */
+  collect: CollectedPlace[];
+
+  /**
+   * Later steps do not run unless this one exits with 0.
+   *
+   * @generated from field: bool required = 11;
+   */
+  required: boolean;
+};
+
+/**
+ * Describes the message mortise.v1.RunStep.
+ * Use `create(RunStepSchema)` to create a new message.
+ */
+export const RunStepSchema: GenMessage<RunStep> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 13);
+
+/**
+ * @generated from message mortise.v1.PlacedFile
+ */
+export type PlacedFile = Message<"mortise.v1.PlacedFile"> & {
+  /**
+   * Relative.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * @generated from field: bytes content = 2;
+   */
+  content: Uint8Array;
+
+  /**
+   * @generated from field: bool executable = 3;
+   */
+  executable: boolean;
+};
+
+/**
+ * Describes the message mortise.v1.PlacedFile.
+ * Use `create(PlacedFileSchema)` to create a new message.
+ */
+export const PlacedFileSchema: GenMessage<PlacedFile> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 14);
+
+/**
+ * Files below an absolute directory, which is made if it is absent. Owned by "agent" or "root".
+ *
+ * @generated from message mortise.v1.PlacedFiles
+ */
+export type PlacedFiles = Message<"mortise.v1.PlacedFiles"> & {
+  /**
+   * @generated from field: string directory = 1;
+   */
+  directory: string;
+
+  /**
+   * @generated from field: string owner = 2;
+   */
+  owner: string;
+
+  /**
+   * @generated from field: repeated mortise.v1.PlacedFile files = 3;
+   */
+  files: PlacedFile[];
+};
+
+/**
+ * Describes the message mortise.v1.PlacedFiles.
+ * Use `create(PlacedFilesSchema)` to create a new message.
+ */
+export const PlacedFilesSchema: GenMessage<PlacedFiles> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 15);
+
+/**
+ * @generated from message mortise.v1.MountedFiles
+ */
+export type MountedFiles = Message<"mortise.v1.MountedFiles"> & {
+  /**
+   * Absolute path inside.
+   *
+   * @generated from field: string target = 1;
+   */
+  target: string;
+
+  /**
+   * @generated from field: repeated mortise.v1.PlacedFile files = 2;
+   */
+  files: PlacedFile[];
+};
+
+/**
+ * Describes the message mortise.v1.MountedFiles.
+ * Use `create(MountedFilesSchema)` to create a new message.
+ */
+export const MountedFilesSchema: GenMessage<MountedFiles> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 16);
+
+/**
+ * @generated from message mortise.v1.CollectedPlace
+ */
+export type CollectedPlace = Message<"mortise.v1.CollectedPlace"> & {
+  /**
+   * Absolute. Regular files at any depth below it are read; no link is followed.
+   *
+   * @generated from field: string directory = 1;
+   */
+  directory: string;
+
+  /**
+   * Of one file; a larger one is refused.
+   *
+   * @generated from field: uint32 max_file_bytes = 2;
+   */
+  maxFileBytes: number;
+};
+
+/**
+ * Describes the message mortise.v1.CollectedPlace.
+ * Use `create(CollectedPlaceSchema)` to create a new message.
+ */
+export const CollectedPlaceSchema: GenMessage<CollectedPlace> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 17);
+
+/**
+ * @generated from message mortise.v1.CollectedFile
+ */
+export type CollectedFile = Message<"mortise.v1.CollectedFile"> & {
+  /**
+   * Absolute.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * @generated from field: bytes content = 2;
+   */
+  content: Uint8Array;
+
+  /**
+   * Why it was not read; empty when it was.
+   *
+   * @generated from field: string refused = 3;
+   */
+  refused: string;
+};
+
+/**
+ * Describes the message mortise.v1.CollectedFile.
+ * Use `create(CollectedFileSchema)` to create a new message.
+ */
+export const CollectedFileSchema: GenMessage<CollectedFile> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 18);
+
+/**
+ * Patterns are exact paths, or `**\/` and a name with `*` in it that matches at every level.
+ *
+ * @generated from message mortise.v1.ChangeFilter
+ */
+export type ChangeFilter = Message<"mortise.v1.ChangeFilter"> & {
+  /**
+   * @generated from field: repeated mortise.v1.FilterRule rules = 1;
+   */
+  rules: FilterRule[];
+
+  /**
+   * Paths that are applied whatever the rules say.
+   *
+   * @generated from field: repeated string keep = 2;
+   */
+  keep: string[];
+};
+
+/**
+ * Describes the message mortise.v1.ChangeFilter.
+ * Use `create(ChangeFilterSchema)` to create a new message.
+ */
+export const ChangeFilterSchema: GenMessage<ChangeFilter> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 19);
+
+/**
+ * @generated from message mortise.v1.FilterRule
+ */
+export type FilterRule = Message<"mortise.v1.FilterRule"> & {
+  /**
+   * @generated from field: string pattern = 1;
+   */
+  pattern: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message mortise.v1.FilterRule.
+ * Use `create(FilterRuleSchema)` to create a new message.
+ */
+export const FilterRuleSchema: GenMessage<FilterRule> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 20);
+
+/**
+ * @generated from message mortise.v1.TextPatch
+ */
+export type TextPatch = Message<"mortise.v1.TextPatch"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: bytes diff = 2;
+   */
+  diff: Uint8Array;
+};
+
+/**
+ * Describes the message mortise.v1.TextPatch.
+ * Use `create(TextPatchSchema)` to create a new message.
+ */
+export const TextPatchSchema: GenMessage<TextPatch> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 21);
+
+/**
+ * @generated from message mortise.v1.AppliedTextPatch
+ */
+export type AppliedTextPatch = Message<"mortise.v1.AppliedTextPatch"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * "apply", "3way", "reject" or "fuzz"; empty when it did not apply.
+   *
+   * @generated from field: string rung = 2;
+   */
+  rung: string;
+
+  /**
+   * @generated from field: string failure = 3;
+   */
+  failure: string;
+};
+
+/**
+ * Describes the message mortise.v1.AppliedTextPatch.
+ * Use `create(AppliedTextPatchSchema)` to create a new message.
+ */
+export const AppliedTextPatchSchema: GenMessage<AppliedTextPatch> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 22);
+
+/**
+ * @generated from message mortise.v1.StrippedChange
+ */
+export type StrippedChange = Message<"mortise.v1.StrippedChange"> & {
+  /**
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message mortise.v1.StrippedChange.
+ * Use `create(StrippedChangeSchema)` to create a new message.
+ */
+export const StrippedChangeSchema: GenMessage<StrippedChange> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 23);
+
+/**
+ * @generated from message mortise.v1.RunStepResult
+ */
+export type RunStepResult = Message<"mortise.v1.RunStepResult"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: int32 exit_code = 2;
+   */
+  exitCode: number;
+
+  /**
+   * @generated from field: string signal = 3;
+   */
+  signal: string;
+
+  /**
+   * @generated from field: bool timed_out = 4;
+   */
+  timedOut: boolean;
+
+  /**
+   * @generated from field: bool out_of_memory = 5;
+   */
+  outOfMemory: boolean;
+
+  /**
+   * @generated from field: bytes stdout = 6;
+   */
+  stdout: Uint8Array;
+
+  /**
+   * @generated from field: bytes stderr = 7;
+   */
+  stderr: Uint8Array;
+
+  /**
+   * @generated from field: bool output_truncated = 8;
+   */
+  outputTruncated: boolean;
+
+  /**
+   * @generated from field: uint32 wall_ms = 9;
+   */
+  wallMs: number;
+
+  /**
+   * @generated from field: repeated mortise.v1.CollectedFile files = 10;
+   */
+  files: CollectedFile[];
+};
+
+/**
+ * Describes the message mortise.v1.RunStepResult.
+ * Use `create(RunStepResultSchema)` to create a new message.
+ */
+export const RunStepResultSchema: GenMessage<RunStepResult> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_control, 24);
 
 /**
  * @generated from message mortise.v1.RunOnceResponse
@@ -500,6 +931,23 @@ export type RunOnceResponse = Message<"mortise.v1.RunOnceResponse"> & {
    * @generated from field: bool insecure = 12;
    */
   insecure: boolean;
+
+  /**
+   * Of the steps that ran, in order; one that is missing did not run.
+   *
+   * @generated from field: repeated mortise.v1.RunStepResult steps = 13;
+   */
+  steps: RunStepResult[];
+
+  /**
+   * @generated from field: repeated mortise.v1.StrippedChange stripped = 14;
+   */
+  stripped: StrippedChange[];
+
+  /**
+   * @generated from field: repeated mortise.v1.AppliedTextPatch text_patches = 15;
+   */
+  textPatches: AppliedTextPatch[];
 };
 
 /**
@@ -507,7 +955,7 @@ export type RunOnceResponse = Message<"mortise.v1.RunOnceResponse"> & {
  * Use `create(RunOnceResponseSchema)` to create a new message.
  */
 export const RunOnceResponseSchema: GenMessage<RunOnceResponse> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 13);
+  messageDesc(file_mortise_v1_control, 25);
 
 /**
  * @generated from message mortise.v1.GetSandboxStatusRequest
@@ -520,7 +968,7 @@ export type GetSandboxStatusRequest = Message<"mortise.v1.GetSandboxStatusReques
  * Use `create(GetSandboxStatusRequestSchema)` to create a new message.
  */
 export const GetSandboxStatusRequestSchema: GenMessage<GetSandboxStatusRequest> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 14);
+  messageDesc(file_mortise_v1_control, 26);
 
 /**
  * @generated from message mortise.v1.GetSandboxStatusResponse
@@ -584,7 +1032,7 @@ export type GetSandboxStatusResponse = Message<"mortise.v1.GetSandboxStatusRespo
  * Use `create(GetSandboxStatusResponseSchema)` to create a new message.
  */
 export const GetSandboxStatusResponseSchema: GenMessage<GetSandboxStatusResponse> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 15);
+  messageDesc(file_mortise_v1_control, 27);
 
 /**
  * What makes every start slower when it grows. Absent where the kernel does not say.
@@ -631,7 +1079,7 @@ export type HostHealth = Message<"mortise.v1.HostHealth"> & {
  * Use `create(HostHealthSchema)` to create a new message.
  */
 export const HostHealthSchema: GenMessage<HostHealth> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 16);
+  messageDesc(file_mortise_v1_control, 28);
 
 /**
  * @generated from message mortise.v1.PrewarmRequest
@@ -660,7 +1108,7 @@ export type PrewarmRequest = Message<"mortise.v1.PrewarmRequest"> & {
  * Use `create(PrewarmRequestSchema)` to create a new message.
  */
 export const PrewarmRequestSchema: GenMessage<PrewarmRequest> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 17);
+  messageDesc(file_mortise_v1_control, 29);
 
 /**
  * @generated from message mortise.v1.PrewarmResponse
@@ -679,7 +1127,7 @@ export type PrewarmResponse = Message<"mortise.v1.PrewarmResponse"> & {
  * Use `create(PrewarmResponseSchema)` to create a new message.
  */
 export const PrewarmResponseSchema: GenMessage<PrewarmResponse> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 18);
+  messageDesc(file_mortise_v1_control, 30);
 
 /**
  * @generated from message mortise.v1.ListKeptRequest
@@ -692,7 +1140,7 @@ export type ListKeptRequest = Message<"mortise.v1.ListKeptRequest"> & {
  * Use `create(ListKeptRequestSchema)` to create a new message.
  */
 export const ListKeptRequestSchema: GenMessage<ListKeptRequest> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 19);
+  messageDesc(file_mortise_v1_control, 31);
 
 /**
  * @generated from message mortise.v1.KeptSandbox
@@ -729,7 +1177,7 @@ export type KeptSandbox = Message<"mortise.v1.KeptSandbox"> & {
  * Use `create(KeptSandboxSchema)` to create a new message.
  */
 export const KeptSandboxSchema: GenMessage<KeptSandbox> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 20);
+  messageDesc(file_mortise_v1_control, 32);
 
 /**
  * @generated from message mortise.v1.ListKeptResponse
@@ -746,7 +1194,7 @@ export type ListKeptResponse = Message<"mortise.v1.ListKeptResponse"> & {
  * Use `create(ListKeptResponseSchema)` to create a new message.
  */
 export const ListKeptResponseSchema: GenMessage<ListKeptResponse> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 21);
+  messageDesc(file_mortise_v1_control, 33);
 
 /**
  * @generated from message mortise.v1.ExecKeptRequest
@@ -792,7 +1240,7 @@ export type ExecKeptRequest = Message<"mortise.v1.ExecKeptRequest"> & {
  * Use `create(ExecKeptRequestSchema)` to create a new message.
  */
 export const ExecKeptRequestSchema: GenMessage<ExecKeptRequest> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 22);
+  messageDesc(file_mortise_v1_control, 34);
 
 /**
  * @generated from message mortise.v1.ExecKeptResponse
@@ -846,7 +1294,7 @@ export type ExecKeptResponse = Message<"mortise.v1.ExecKeptResponse"> & {
  * Use `create(ExecKeptResponseSchema)` to create a new message.
  */
 export const ExecKeptResponseSchema: GenMessage<ExecKeptResponse> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 23);
+  messageDesc(file_mortise_v1_control, 35);
 
 /**
  * @generated from message mortise.v1.ReleaseKeptRequest
@@ -868,7 +1316,7 @@ export type ReleaseKeptRequest = Message<"mortise.v1.ReleaseKeptRequest"> & {
  * Use `create(ReleaseKeptRequestSchema)` to create a new message.
  */
 export const ReleaseKeptRequestSchema: GenMessage<ReleaseKeptRequest> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 24);
+  messageDesc(file_mortise_v1_control, 36);
 
 /**
  * @generated from message mortise.v1.ReleaseKeptResponse
@@ -885,7 +1333,7 @@ export type ReleaseKeptResponse = Message<"mortise.v1.ReleaseKeptResponse"> & {
  * Use `create(ReleaseKeptResponseSchema)` to create a new message.
  */
 export const ReleaseKeptResponseSchema: GenMessage<ReleaseKeptResponse> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 25);
+  messageDesc(file_mortise_v1_control, 37);
 
 /**
  * @generated from message mortise.v1.GetRunStatusRequest
@@ -898,7 +1346,7 @@ export type GetRunStatusRequest = Message<"mortise.v1.GetRunStatusRequest"> & {
  * Use `create(GetRunStatusRequestSchema)` to create a new message.
  */
 export const GetRunStatusRequestSchema: GenMessage<GetRunStatusRequest> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 26);
+  messageDesc(file_mortise_v1_control, 38);
 
 /**
  * @generated from message mortise.v1.GetRunStatusResponse
@@ -999,7 +1447,7 @@ export type GetRunStatusResponse = Message<"mortise.v1.GetRunStatusResponse"> & 
  * Use `create(GetRunStatusResponseSchema)` to create a new message.
  */
 export const GetRunStatusResponseSchema: GenMessage<GetRunStatusResponse> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 27);
+  messageDesc(file_mortise_v1_control, 39);
 
 /**
  * @generated from message mortise.v1.DrainRunRequest
@@ -1012,7 +1460,7 @@ export type DrainRunRequest = Message<"mortise.v1.DrainRunRequest"> & {
  * Use `create(DrainRunRequestSchema)` to create a new message.
  */
 export const DrainRunRequestSchema: GenMessage<DrainRunRequest> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 28);
+  messageDesc(file_mortise_v1_control, 40);
 
 /**
  * @generated from message mortise.v1.DrainRunResponse
@@ -1025,7 +1473,7 @@ export type DrainRunResponse = Message<"mortise.v1.DrainRunResponse"> & {
  * Use `create(DrainRunResponseSchema)` to create a new message.
  */
 export const DrainRunResponseSchema: GenMessage<DrainRunResponse> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 29);
+  messageDesc(file_mortise_v1_control, 41);
 
 /**
  * @generated from message mortise.v1.GetTrainerStatusRequest
@@ -1038,7 +1486,7 @@ export type GetTrainerStatusRequest = Message<"mortise.v1.GetTrainerStatusReques
  * Use `create(GetTrainerStatusRequestSchema)` to create a new message.
  */
 export const GetTrainerStatusRequestSchema: GenMessage<GetTrainerStatusRequest> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 30);
+  messageDesc(file_mortise_v1_control, 42);
 
 /**
  * @generated from message mortise.v1.GetTrainerStatusResponse
@@ -1092,7 +1540,7 @@ export type GetTrainerStatusResponse = Message<"mortise.v1.GetTrainerStatusRespo
  * Use `create(GetTrainerStatusResponseSchema)` to create a new message.
  */
 export const GetTrainerStatusResponseSchema: GenMessage<GetTrainerStatusResponse> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_control, 31);
+  messageDesc(file_mortise_v1_control, 43);
 
 /**
  * Sessions at a proxy replica.

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file mortise/v1/reward.proto.
  */
 export const file_mortise_v1_reward: GenFile = /*@__PURE__*/
-  fileDesc("Chdtb3J0aXNlL3YxL3Jld2FyZC5wcm90bxIKbW9ydGlzZS52MSJXCgpUZXN0UmVzdWx0EgwKBG5hbWUYASABKAkSJgoGc3RhdHVzGAIgASgOMhYubW9ydGlzZS52MS5UZXN0U3RhdHVzEhMKC2R1cmF0aW9uX21zGAMgASgBIjwKD1Jld2FyZENvbXBvbmVudBIMCgRuYW1lGAEgASgJEg0KBXZhbHVlGAIgASgBEgwKBHR1cm4YAyABKAki1AIKB1ZlcmRpY3QSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEiQKB291dGNvbWUYAyABKA4yEy5tb3J0aXNlLnYxLk91dGNvbWUSEwoGcmV3YXJkGAQgASgBSACIAQESJQoFdGVzdHMYBSADKAsyFi5tb3J0aXNlLnYxLlRlc3RSZXN1bHQSLwoKY29tcG9uZW50cxgGIAMoCzIbLm1vcnRpc2UudjEuUmV3YXJkQ29tcG9uZW50Eg4KBnJlYXNvbhgHIAEoCRISCgpjb25jbHVzaXZlGAggASgIEg4KBmdyYWRlchgJIAEoCRIgCgNsb2cYCiABKAsyEy5tb3J0aXNlLnYxLkNvbnRlbnQSJQoGc3RhZ2VzGAsgAygLMhUubW9ydGlzZS52MS5TdGFnZVRpbWUSEgoKZXZhbHVhdGlvbhgMIAEoCEIJCgdfcmV3YXJkKqEBCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIUChBPVVRDT01FX1JFU09MVkVEEAESFgoST1VUQ09NRV9VTlJFU09MVkVEEAISGQoVT1VUQ09NRV9JTlZBTElEX0lORlJBEAMSGAoUT1VUQ09NRV9JTlZBTElEX1RBU0sQBBIaChZPVVRDT01FX0lOVkFMSURfVEFNUEVSEAUqogEKClRlc3RTdGF0dXMSGwoXVEVTVF9TVEFUVVNfVU5TUEVDSUZJRUQQABIWChJURVNUX1NUQVRVU19QQVNTRUQQARIWChJURVNUX1NUQVRVU19GQUlMRUQQAhIVChFURVNUX1NUQVRVU19FUlJPUhADEhcKE1RFU1RfU1RBVFVTX1NLSVBQRUQQBBIXChNURVNUX1NUQVRVU19NSVNTSU5HEAViBnByb3RvMw", [file_mortise_v1_common]);
+  fileDesc("Chdtb3J0aXNlL3YxL3Jld2FyZC5wcm90bxIKbW9ydGlzZS52MSJXCgpUZXN0UmVzdWx0EgwKBG5hbWUYASABKAkSJgoGc3RhdHVzGAIgASgOMhYubW9ydGlzZS52MS5UZXN0U3RhdHVzEhMKC2R1cmF0aW9uX21zGAMgASgBIjwKD1Jld2FyZENvbXBvbmVudBIMCgRuYW1lGAEgASgJEg0KBXZhbHVlGAIgASgBEgwKBHR1cm4YAyABKAkiyQMKB1ZlcmRpY3QSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEiQKB291dGNvbWUYAyABKA4yEy5tb3J0aXNlLnYxLk91dGNvbWUSEwoGcmV3YXJkGAQgASgBSACIAQESJQoFdGVzdHMYBSADKAsyFi5tb3J0aXNlLnYxLlRlc3RSZXN1bHQSLwoKY29tcG9uZW50cxgGIAMoCzIbLm1vcnRpc2UudjEuUmV3YXJkQ29tcG9uZW50Eg4KBnJlYXNvbhgHIAEoCRISCgpjb25jbHVzaXZlGAggASgIEg4KBmdyYWRlchgJIAEoCRIgCgNsb2cYCiABKAsyEy5tb3J0aXNlLnYxLkNvbnRlbnQSJQoGc3RhZ2VzGAsgAygLMhUubW9ydGlzZS52MS5TdGFnZVRpbWUSEgoKZXZhbHVhdGlvbhgMIAEoCBIlCghldmlkZW5jZRgNIAEoCzITLm1vcnRpc2UudjEuQ29udGVudBIlCghzdHJpcHBlZBgOIAMoCzITLm1vcnRpc2UudjEuRmluZGluZxIlCghmaW5kaW5ncxgPIAMoCzITLm1vcnRpc2UudjEuRmluZGluZ0IJCgdfcmV3YXJkIioKB0ZpbmRpbmcSDwoHc3ViamVjdBgBIAEoCRIOCgZkZXRhaWwYAiABKAkqoQEKB091dGNvbWUSFwoTT1VUQ09NRV9VTlNQRUNJRklFRBAAEhQKEE9VVENPTUVfUkVTT0xWRUQQARIWChJPVVRDT01FX1VOUkVTT0xWRUQQAhIZChVPVVRDT01FX0lOVkFMSURfSU5GUkEQAxIYChRPVVRDT01FX0lOVkFMSURfVEFTSxAEEhoKFk9VVENPTUVfSU5WQUxJRF9UQU1QRVIQBSqiAQoKVGVzdFN0YXR1cxIbChdURVNUX1NUQVRVU19VTlNQRUNJRklFRBAAEhYKElRFU1RfU1RBVFVTX1BBU1NFRBABEhYKElRFU1RfU1RBVFVTX0ZBSUxFRBACEhUKEVRFU1RfU1RBVFVTX0VSUk9SEAMSFwoTVEVTVF9TVEFUVVNfU0tJUFBFRBAEEhcKE1RFU1RfU1RBVFVTX01JU1NJTkcQBWIGcHJvdG8z", [file_mortise_v1_common]);
 
 /**
  * @generated from message mortise.v1.TestResult
@@ -143,6 +143,27 @@ export type Verdict = Message<"mortise.v1.Verdict"> & {
    * @generated from field: bool evaluation = 12;
    */
   evaluation: boolean;
+
+  /**
+   * Everything the verdict was made from, gzip of JSON `mortise-evidence/1`: it can be judged again without running.
+   *
+   * @generated from field: mortise.v1.Content evidence = 13;
+   */
+  evidence?: Content | undefined;
+
+  /**
+   * What of the agent's change was not applied, and why.
+   *
+   * @generated from field: repeated mortise.v1.Finding stripped = 14;
+   */
+  stripped: Finding[];
+
+  /**
+   * What was seen that an honest run does not show, whatever the outcome. `subject` is the kind.
+   *
+   * @generated from field: repeated mortise.v1.Finding findings = 15;
+   */
+  findings: Finding[];
 };
 
 /**
@@ -151,6 +172,30 @@ export type Verdict = Message<"mortise.v1.Verdict"> & {
  */
 export const VerdictSchema: GenMessage<Verdict> = /*@__PURE__*/
   messageDesc(file_mortise_v1_reward, 2);
+
+/**
+ * Something noticed, and what about it.
+ *
+ * @generated from message mortise.v1.Finding
+ */
+export type Finding = Message<"mortise.v1.Finding"> & {
+  /**
+   * @generated from field: string subject = 1;
+   */
+  subject: string;
+
+  /**
+   * @generated from field: string detail = 2;
+   */
+  detail: string;
+};
+
+/**
+ * Describes the message mortise.v1.Finding.
+ * Use `create(FindingSchema)` to create a new message.
+ */
+export const FindingSchema: GenMessage<Finding> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_reward, 3);
 
 /**
  * @generated from enum mortise.v1.Outcome
