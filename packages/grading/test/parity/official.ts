@@ -30,9 +30,12 @@ export function interpreters(): readonly string[] {
   return (process.env.MORTISE_SWEBENCH_PYTHON ?? "python3").split(":");
 }
 
-/** Whether an interpreter has the package. */
+/** Whether an interpreter has the package; says so where it has not. */
 export function hasSwebench(python: string): boolean {
-  return spawnSync(python, ["-c", "import swebench.harness.grading"]).status === 0;
+  const isPresent = spawnSync(python, ["-c", "import swebench.harness.grading"]).status === 0;
+  if (!isPresent)
+    console.warn(`${python} has no swebench package: nothing is compared (set MORTISE_SWEBENCH_PYTHON)`);
+  return isPresent;
 }
 
 export function gradeOfficially(python: string, cases: readonly SyntheticCase[]): OfficialGrades {

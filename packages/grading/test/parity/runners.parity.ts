@@ -13,28 +13,25 @@ const WORDS: Readonly<Record<string, string>> = {
 
 for (const python of interpreters()) {
   const isPresent = hasSwebench(python);
-  describe.skipIf(!isPresent)(
-    `parsers of ${python}${isPresent ? "" : " (absent; set MORTISE_SWEBENCH_PYTHON)"}`,
-    () => {
-      test("runners", ({ skip }) => {
-        const logs = RUNNER_LOGS.filter(({ official }) => official !== undefined);
-        const maps = parseOfficially(
-          python,
-          logs.map(({ official, log, version = "1.0", instance = "o__r-1" }) => ({
-            parser: official!,
-            log,
-            spec: { instance_id: instance, version },
-          })),
-        );
-        if (maps[0]?.error?.startsWith("ImportError")) skip("this version has no parsers by name");
-        logs.forEach(({ parser, log, differs }, at) => {
-          // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what is removed
-          const lines = log.replace(/\u001b\[[0-9;]*[A-Za-z]/g, "").split("\n");
-          const ours = Object.entries(mapOf(parser, lines)).map(([name, status]) => [name, WORDS[status]]);
-          if (differs === undefined) expect(Object.fromEntries(ours), parser).toEqual(maps[at]);
-          else expect(Object.fromEntries(ours), parser).not.toEqual(maps[at]);
-        });
+  describe.skipIf(!isPresent)(`parsers of ${python}`, () => {
+    test("runners", ({ skip }) => {
+      const logs = RUNNER_LOGS.filter(({ official }) => official !== undefined);
+      const maps = parseOfficially(
+        python,
+        logs.map(({ official, log, version = "1.0", instance = "o__r-1" }) => ({
+          parser: official!,
+          log,
+          spec: { instance_id: instance, version },
+        })),
+      );
+      if (maps[0]?.error?.startsWith("ImportError")) skip("this version has no parsers by name");
+      logs.forEach(({ parser, log, differs }, at) => {
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what is removed
+        const lines = log.replace(/\u001b\[[0-9;]*[A-Za-z]/g, "").split("\n");
+        const ours = Object.entries(mapOf(parser, lines)).map(([name, status]) => [name, WORDS[status]]);
+        if (differs === undefined) expect(Object.fromEntries(ours), parser).toEqual(maps[at]);
+        else expect(Object.fromEntries(ours), parser).not.toEqual(maps[at]);
       });
-    },
-  );
+    });
+  });
 }
