@@ -1,6 +1,6 @@
 /**
- * Owns a deployment on this machine for the suite: nats-server and every service as processes of their own, runc as
- * the sandbox backend, the harnesses of its site file, and one run a trial. Leaves nothing behind.
+ * Owns a deployment on this machine for the suite: nats-server and every service as processes of their own, the
+ * harnesses of its site file, and one run a trial. Leaves nothing behind.
  */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -26,6 +26,15 @@ const WINDOW_TOKENS = 400_000;
 const SITE_MEMORY_BYTES = 4 * 1024 ** 3;
 const SITE_DISK_BYTES = 1024 ** 3;
 const LOOK_INTERVAL_MS = 200;
+
+export interface DeploymentWish {
+  /** Directory of tasks with their index. */
+  readonly tasks: string;
+  readonly harness: Readonly<Record<string, HarnessSettings>>;
+  /** Every run there will be. */
+  readonly runs: readonly string[];
+  readonly backend: "runc" | "docker";
+}
 
 export interface TrialWish {
   readonly run: string;
@@ -60,11 +69,7 @@ export class Deployment {
     this.#checkpoint = checkpoint;
   }
 
-  static async start(
-    tasks: string,
-    harness: Readonly<Record<string, HarnessSettings>>,
-    runs: readonly string[],
-  ): Promise<Deployment> {
+  static async start({ tasks, harness, runs, backend }: DeploymentWish): Promise<Deployment> {
     const project = projectPaths();
     const directory = await mkdtemp(join(tmpdir(), "mortise-harnesses-"));
     const nats = await provisionNatsServer({
@@ -83,7 +88,7 @@ export class Deployment {
       tasks: { directory: tasks },
       harness,
       sandbox: {
-        backend: "runc",
+        backend,
         cpus: 2,
         memoryBytes: SITE_MEMORY_BYTES,
         diskBytes: SITE_DISK_BYTES,

@@ -1,8 +1,9 @@
 /**
- * Every harness solves a real task inside a runc sandbox: scheduler, sandbox-manager, proxy, verifier and trainer run
+ * Every harness solves a real task inside a sandbox: scheduler, sandbox-manager, proxy, verifier and trainer run
  * as in a deployment, only the engine plays a script, with the calls that solve the task or with none. A runtime
  * that cannot be obtained here is a skipped test that says so.
- * MORTISE_HARNESSES names the harnesses to run, separated by commas; all when absent.
+ * MORTISE_HARNESSES names the harnesses to run, separated by commas; all when absent. MORTISE_HARNESS_BACKEND is
+ * runc, or docker.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +11,7 @@ import { join } from "node:path";
 import { type HarnessSettings, Outcome, Stage, TerminationReason } from "@mortise/contracts";
 import { ensureRuntime, type HarnessAdapter, type ToolVocabulary, type WireApi } from "@mortise/harness";
 import { HARNESSES, harnessFolder } from "@mortise/harnesses";
-import { RuncBackend } from "@mortise/sandbox-manager";
+import { DockerBackend, RuncBackend } from "@mortise/sandbox-manager";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Deployment, type TrialRecord } from "./deployment.js";
 import { scriptLines } from "./script.js";
@@ -70,15 +71,20 @@ const subjects = [
   command,
 ];
 const chosen = subjects.filter(({ name }) => asked === undefined || asked.includes(name));
-const runc = await new RuncBackend({ stateDirectory: tmpdir(), runc: "runc" }).availability();
-if (!runc.ok) console.log(`harnesses in sandboxes skipped: ${runc.reason}`);
+const backendName = process.env.MORTISE_HARNESS_BACKEND === "docker" ? "docker" : "runc";
+const backend =
+  backendName === "docker"
+    ? new DockerBackend({ stateDirectory: tmpdir() })
+    : new RuncBackend({ stateDirectory: tmpdir(), runc: "runc" });
+const availability = await backend.availability();
+if (!availability.ok) console.log(`harnesses in sandboxes skipped: ${availability.reason}`);
 
 const RUNS = ["solves", "idles", "in-image"] as const;
 const runOf = (name: string, what: (typeof RUNS)[number]) => `${name}-${what}`;
 /** What runs with the image's own C library, and says so when there is none. */
 const isNative = ({ adapter }: Subject) => adapter?.name === "claude-code" || adapter?.name === "opencode";
 
-describe.runIf(runc.ok)("inside runc", () => {
+describe.runIf(availability.ok)(`inside ${backendName}`, () => {
   const directory = mkdtempSync(join(tmpdir(), "mortise-harness-task-"));
   const tasks = join(directory, "tasks");
   const unobtainable = new Map<string, string>();
@@ -95,7 +101,7 @@ describe.runIf(runc.ok)("inside runc", () => {
     const usable = chosen.filter(({ name }) => !unobtainable.has(name));
     const site = Object.fromEntries(usable.map(({ name, settings }) => [name, settings]));
     const runs = usable.flatMap(({ name }) => RUNS.map((what) => runOf(name, what)));
-    deployment = await Deployment.start(tasks, site, runs);
+    deployment = await Deployment.start({ tasks, harness: site, runs, backend: backendName });
   });
   afterAll(async () => {
     await deployment?.stop();

@@ -9,7 +9,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSyn
 import { join } from "node:path";
 import { ensureToolbox, TOOLBOX_TARGET } from "@mortise/harness";
 
-const PROGRAMS = ["bash", "cat", "dirname", "ls"];
+const PROGRAMS = ["bash", "cat", "dirname", "ls", "sleep"];
 /** Libraries of programs only: every toolbox has the rest. */
 const OWN_LIBRARIES = "usr/lib";
 const LAYER = "application/vnd.oci.image.layer.v1.tar";
