@@ -8,6 +8,7 @@ import { ChatTemplate, Tokenizer, tokenizerFiles, trainTokenizer } from "@mortis
 import { Renderer, toolFormatOf } from "@mortise/rendering";
 import { ScriptedEngine } from "../../services/proxy/src/engine/scripted/scripted-engine.js";
 import type { GenerateRequest } from "../../services/proxy/src/engine/types.js";
+import { renderTask } from "../../services/proxy/src/rendering/render-task.js";
 import type { RunPolicy } from "../../services/proxy/src/run-policy.js";
 import type { Journal, JournalContents } from "../../services/proxy/src/session/journal.js";
 import { Session } from "../../services/proxy/src/session/session.js";
@@ -66,6 +67,7 @@ export class FuzzPolicy {
       config: RunConfig.parse({ run: { id: "fuzz" }, policy: { checkpoint: "none" } }),
       tokenizer,
       renderer,
+      rendering: { render: (task) => renderTask(renderer, task) },
       toolFormat: toolFormatOf({ tokenizerConfigJson, tokenizer, renderer, stopIds }),
       stopIds,
       maxPositions: MAX_POSITIONS,

@@ -63,7 +63,7 @@ async function ask({ session }: FuzzSession, body: FuzzBody): Promise<Asked | un
   const dialect = dialectFor(body, DIALECTS);
   try {
     const request = dialect.read(JSON.parse(body.text));
-    const connection = await session.ask({ request, headers: body.headers });
+    const connection = await session.ask({ request, headers: body.headers, isConnected: () => true });
     const { reply } = connection;
     const end = await reply.ended.finally(() =>
       body.random.chance(0.9) ? connection.delivered() : connection.lost(),
