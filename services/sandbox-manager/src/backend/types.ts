@@ -228,7 +228,7 @@ export interface Sandbox {
    * lead where its author wanted: resolve every path below it. Undefined where the backend has no such directory.
    */
   readonly hostRoot: string | undefined;
-  /** Keeps the root filesystem and ends this sandbox's use of it. Not while a command runs. */
+  /** Keeps the root filesystem and ends this sandbox's use of it; after `quiesce` too. Not while a command runs. */
   snapshot(): Promise<Snapshot>;
   /** Whether the last attempt to reach the proxy behind the model endpoint failed. */
   readonly isModelUnreachable: boolean;

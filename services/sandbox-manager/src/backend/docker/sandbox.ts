@@ -197,8 +197,9 @@ export class DockerSandbox implements Sandbox {
     return this.#parts.network.prove();
   }
 
+  /** Of a quiesced one too: then it is what a trial left. */
   async snapshot(): Promise<Snapshot> {
-    this.#assertIdle();
+    if (this.#state !== "quiesced") this.#assertIdle();
     const { docker, images, owner } = this.#host;
     const name = `${SNAPSHOT_REPOSITORY}:${owner}-${sha256(this.#parts.container.id).slice(0, 16)}`;
     const [repo, tag] = name.split(":");
