@@ -30,6 +30,8 @@ interface ImportFlags {
   readonly verifierTimeout: number;
 }
 
+/** Rows between two lines of progress: some seconds. */
+const ROWS_A_LINE = 1000;
 /** Repairs told in words; the JSON result has all of them. */
 const SHOWN_REPAIRS = 10;
 
@@ -63,6 +65,9 @@ export function addTasksImport(tasks: Command, output: () => OutputOptions): voi
         skipInvalid: flags.skipInvalid,
         replace: flags.replace,
         allowExitCode: flags.allowExitCode,
+        onRow: (stage, rows) => {
+          if (rows % ROWS_A_LINE === 0) note(`${rows} rows ${stage}`);
+        },
         limits: {
           cpus: flags.cpus,
           memoryMb: flags.memoryMb,

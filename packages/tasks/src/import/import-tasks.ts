@@ -33,6 +33,8 @@ export interface ImportOptions {
   readonly replace: boolean;
   /** Take records that are graded by an exit code alone. */
   readonly allowExitCode: boolean;
+  /** Told after each row: how many have been checked, then how many have been looked at to be written. */
+  readonly onRow?: (stage: "checked" | "written", rows: number) => void;
 }
 
 export interface ImportReport {
@@ -121,6 +123,7 @@ async function planOf(source: RowSource, root: string, options: ImportOptions): 
     const reading = readTaskRecord(row, dataset, options);
     if ("problems" in reading) plan.problems.push(...reading.problems);
     else addTask(plan, row, reading.record, reading.repairs, root, options);
+    options.onRow?.("checked", plan.rows);
   }
   return plan;
 }
@@ -179,7 +182,9 @@ function refuseDifferent(plan: Plan, root: string, { replace }: ImportOptions): 
 }
 
 async function write(source: RowSource, root: string, plan: Plan, options: ImportOptions): Promise<void> {
+  let rows = 0;
   for await (const row of source.rows()) {
+    options.onRow?.("written", ++rows);
     const dataset =
       options.dataset === undefined ? datasetOf(row.fields, row.place) : datasetNamed(options.dataset);
     const reading = readTaskRecord(row, dataset, options);

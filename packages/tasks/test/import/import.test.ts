@@ -209,6 +209,14 @@ test("what was mended is said, and columns nothing reads are listed once and kep
   expect(config).toMatchObject({ stars: 12, patch: SWE_BENCH.patch });
 });
 
+test("progress is told row by row, twice", async () => {
+  const told: string[] = [];
+  await importRows(place, [SWE_BENCH, SWE_BENCH_5], {
+    onRow: (stage, rows) => told.push(`${rows} ${stage}`),
+  });
+  expect(told).toEqual(["1 checked", "2 checked", "1 written", "2 written"]);
+});
+
 test("a format that is named is used whatever the columns say", async () => {
   const error = await refusal(() => importRows(place, [SWE_REBENCH_2], { dataset: "openswe" }));
   expect(error.message).toContain("eval_script is absent or empty");
