@@ -42,6 +42,7 @@ export interface RequestDigests {
 /** Bytes of a text digest: enough to tell the texts of one session apart. */
 const TEXT_DIGEST_BYTES = 16;
 const NO_TEXT = digestText("");
+const UTF8 = new TextEncoder();
 
 /**
  * Digests of a normalised conversation.
@@ -200,7 +201,8 @@ function headed(head: unknown, text: string): string {
 /** What a message is told by in a longer history. */
 function identity({ role, digest, callIds, textDigest: text }: DigestedMessage): Uint8Array {
   if (role !== "assistant") return digest;
-  return callIds.length > 0 ? Buffer.from(JSON.stringify(callIds)) : text!;
+  // Small Buffers are cut from one slab of several kilobytes, which a remembered one would keep alive.
+  return callIds.length > 0 ? UTF8.encode(JSON.stringify(callIds)) : text!;
 }
 
 function isText(text: string, { digest }: TextDigest): boolean {
