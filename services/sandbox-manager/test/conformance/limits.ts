@@ -26,9 +26,13 @@ export function describeLimits(kit: Kit): void {
     test.skipIf(!kit.can.isolation)("commands that run at once share the memory", async () => {
       const limits = { ...LIMITS, memoryBytes: 256 * MIB, diskBytes: 4 * MIB };
       const sandbox = await kit.create({ limits });
-      const hold = "const a = Buffer.alloc(180 << 20, 1); console.log('up'); setTimeout(() => a, 3000);";
+      const hold = "const a = Buffer.alloc(150 << 20, 1); console.log('up'); setTimeout(() => a, 3000);";
       const both = await Promise.all([1, 2].map(() => kit.run(sandbox, ["node", "-e", hold])));
-      expect(both.map(({ outcome }) => outcome.kind).sort()).toEqual(["exited", "out-of-memory"]);
+      const kinds = both.map(({ outcome }) => outcome.kind);
+      // Each alone would fit. Whether killing one is enough for the other depends on how fast the kernel is.
+      expect(kinds).toContain("out-of-memory");
+      expect(kinds.filter((kind) => kind !== "out-of-memory" && kind !== "exited")).toEqual([]);
+      expect((await kit.run(sandbox, ["node", "-e", hold])).outcome).toEqual({ kind: "exited", code: 0 });
     });
 
     test.skipIf(!kit.can.isolation)("exit 137 without a kill is not called out of memory", async () => {
