@@ -5,31 +5,43 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import Docker from "dockerode";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { DockerBackend } from "../src/backend/docker/backend.js";
+import { OWNER_LABEL } from "../src/backend/docker/engine.js";
 import { ownerMark } from "../src/backend/owner.js";
 import { RuncBackend } from "../src/backend/runc/backend.js";
 import { ManagerWorld, RUN } from "./manager-world.js";
 import { BROKEN, writeTask } from "./task-images.js";
 
 const base = mkdtempSync(path.join(tmpdir(), "mortise-kill-"));
-const runc = await new RuncBackend({ stateDirectory: base, runc: "runc" }).availability();
+const available: ("runc" | "docker")[] = [];
+for (const backend of [
+  new RuncBackend({ stateDirectory: base, runc: "runc" }),
+  new DockerBackend({ stateDirectory: base }),
+]) {
+  const { ok, ...why } = await backend.availability();
+  if (ok) available.push(backend.name);
+  else test.skip(`a manager that is killed, on ${backend.name}: ${JSON.stringify(why)}`, () => undefined);
+}
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
 /** Longer than the queue waits for an acknowledgement: then work is delivered again. */
 const REDELIVERY_MS = 60_000;
 const SEED = Number(process.env.MORTISE_TEST_SEED ?? Math.floor(Math.random() * 1e9));
 
-describe.skipIf(!runc.ok)("a manager that is killed", () => {
+describe.each(available)("a manager that is killed, on %s", (backend) => {
   let world: ManagerWorld;
   const tasks = path.join(base, "tasks");
-  const directory = path.join(base, "manager");
-  const state = path.join(directory, "state/sandbox-manager/runc");
+  const directory = path.join(base, backend);
+  const state = path.join(directory, "state/sandbox-manager", backend);
+  const leftovers = () => leftBy(backend, state);
   const repository = { "environment/repository/src/add.cjs": BROKEN, "environment/Dockerfile": "FROM x\n" };
   const answer = { "solution/gold.patch": "--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+nothing of this is there\n" };
 
   beforeAll(async () => {
     const sandbox = "maxConcurrentStarts = 1";
-    world = await ManagerWorld.start({ directory, tasks, backend: "runc", sandbox });
+    world = await ManagerWorld.start({ directory, tasks, backend, sandbox });
   });
   afterAll(() => world?.stop());
 
@@ -76,10 +88,10 @@ describe.skipIf(!runc.ok)("a manager that is killed", () => {
     await world.client.startAgent({ run: RUN, trial: ending, lease });
     await expect.poll(() => world.model.requests.length, { interval: 5 }).toBe(2);
     await world.killManager();
-    expect(processesOf(state)).not.toEqual([]);
+    expect(await leftovers()).not.toEqual([]);
 
     await world.startManager();
-    expect(leftovers(state)).toEqual([]);
+    expect(await leftovers()).toEqual([]);
     world.model.reply = {};
     const all = [warm, running.trial, ending, setup, ...queued];
     await finish(all);
@@ -111,7 +123,7 @@ describe.skipIf(!runc.ok)("a manager that is killed", () => {
       await over;
       await world.killManager();
       await world.startManager();
-      expect(leftovers(state), `seed ${SEED}, round ${round}, killed after ${killAfterMs} ms`).toEqual([]);
+      expect(await leftovers(), `seed ${SEED}, round ${round}, killed after ${killAfterMs} ms`).toEqual([]);
     }
     await finish(all);
     await settled(all);
@@ -121,14 +133,27 @@ describe.skipIf(!runc.ok)("a manager that is killed", () => {
   async function settled(trials: readonly string[]): Promise<void> {
     await expect.poll(() => world.queued(), { timeout: REDELIVERY_MS }).toBe(0);
     for (const trial of trials) expect([trial, endsOf(trial).length]).toEqual([trial, 1]);
-    await expect.poll(() => leftovers(state)).toEqual([]);
+    await expect.poll(leftovers).toEqual([]);
     expect(readdirSync(path.join(directory, "state/sandbox-manager/leases"))).toEqual([]);
   }
 });
-if (!runc.ok) test.skip(`a manager that is killed: ${runc.reason}`, () => undefined);
+
+async function leftBy(backend: "runc" | "docker", state: string): Promise<string[]> {
+  return backend === "runc" ? onHost(state) : inEngine(state);
+}
+
+/** Containers and images of the engine, and directories on the host. */
+async function inEngine(state: string): Promise<string[]> {
+  const docker = new Docker();
+  const filters = { label: [`${OWNER_LABEL}=${ownerMark(state)}`] };
+  const containers = await docker.listContainers({ all: true, filters });
+  const images = await docker.listImages({ filters });
+  const directories = readdirSync(path.join(state, "run"));
+  return [...containers.map(({ Id }) => Id), ...images.map(({ Id }) => Id), ...directories];
+}
 
 /** Mounts, control groups, processes and directories of sandboxes; the manager's own mount is none of them. */
-function leftovers(state: string): string[] {
+function onHost(state: string): string[] {
   const run = path.join(state, "run");
   const mounts = readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")
