@@ -154,10 +154,10 @@ describe("bodies together", () => {
 
   beforeAll(async () => {
     pool = new RenderPool({ clock: systemClock, log: createLog({ service: "proxy", level: "silent" }) });
-    const bodies = new Bodies(pool, { maxAllBytes: 1_000 });
+    const bodies = new Bodies(pool, { maxAllBytes: 1_000, maxSessionBytes: 700 });
     server = createServer((request, response) => {
       bodies
-        .use(request, () => new Promise<void>((resolve) => waiting.push(resolve)))
+        .use(request, request.url!, () => new Promise<void>((resolve) => waiting.push(resolve)))
         .catch((error: unknown) => refusals.push(error))
         .finally(() => response.end());
     });
@@ -170,17 +170,27 @@ describe("bodies together", () => {
 
   test("are refused above their bound until one of them is done with", async () => {
     const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const send = () => call(address, { raw: JSON.stringify("x".repeat(600)) });
-    const first = send();
+    const send = (session: string, bytes = 600) =>
+      call(address, { path: session, raw: JSON.stringify("x".repeat(bytes)) });
+    const first = send("/a");
     await until(() => waiting.length === 1);
-    await send().done;
-    expect(refusals).toMatchObject([{ code: "MORTISE_TRANSPORT_FULL", retryAfterMs: expect.any(Number) }]);
-    waiting.pop()!();
-    await first.done;
-    const third = send();
+    await send("/b").done;
+    const full = { code: "MORTISE_TRANSPORT_FULL", retryAfterMs: expect.any(Number) };
+    expect(refusals).toMatchObject([full]);
+    // What one session has taken is its own bound, before that of all.
+    await send("/a", 200).done;
+    expect(refusals.splice(0)).toMatchObject([
+      full,
+      { ...full, message: expect.stringContaining("700 bytes") },
+    ]);
+    const beside = send("/b", 200);
+    await until(() => waiting.length === 2);
+    for (const end of waiting.splice(0)) end();
+    await Promise.all([first.done, beside.done]);
+    const third = send("/a");
     await until(() => waiting.length === 1);
     waiting.pop()!();
     await third.done;
-    expect(refusals).toHaveLength(1);
+    expect(refusals).toEqual([]);
   });
 });

@@ -15,6 +15,8 @@ import type { BodyFault } from "../rendering/worker-messages.js";
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 /** Of all bodies that are being read or rendered: some of the largest, or hundreds of long histories. */
 const MAX_ALL_BYTES = 256 * 1024 * 1024;
+/** Of those, one session's: two of the largest, so that no agent takes the others' place by sending slowly. */
+const MAX_SESSION_BYTES = 64 * 1024 * 1024;
 const RETRY_AFTER_MS = 2_000;
 /**
  * Schemas of tools nest about ten levels; what walks a body recursively has this much stack for certain. The longest
@@ -41,27 +43,34 @@ const DECODERS: Readonly<Record<string, Decoder>> = {
 export class Bodies {
   private readonly pool: RenderPool;
   private readonly maxAllBytes: number;
+  private readonly maxSessionBytes: number;
+  private readonly bySession = new Map<string, number>();
   private bytes = 0;
 
   get totalBytes(): number {
     return this.bytes;
   }
 
-  constructor(pool: RenderPool, options: { readonly maxAllBytes?: number } = {}) {
+  constructor(
+    pool: RenderPool,
+    options: { readonly maxAllBytes?: number; readonly maxSessionBytes?: number } = {},
+  ) {
     this.pool = pool;
     this.maxAllBytes = options.maxAllBytes ?? MAX_ALL_BYTES;
+    this.maxSessionBytes = options.maxSessionBytes ?? MAX_SESSION_BYTES;
   }
 
   /**
    * Reads a body and counts it until `use` has settled.
+   * @param session whose it is
    * @throws MortiseError MORTISE_PROVIDER_TOO_LARGE, MORTISE_PROVIDER_BAD_REQUEST, MORTISE_TRANSPORT_FULL when too
    *   much is being read already, or MORTISE_TRANSPORT_CANCELLED when the client left
    */
-  async use<T>(request: IncomingMessage, use: (body: unknown) => Promise<T>): Promise<T> {
+  async use<T>(request: IncomingMessage, session: string, use: (body: unknown) => Promise<T>): Promise<T> {
     let taken = 0;
     const take = (bytes: number) => {
       taken += bytes;
-      this.bytes += bytes;
+      if (this.count(session, bytes) > this.maxSessionBytes) throw tooMuchAtOnce(this.maxSessionBytes);
       if (this.bytes > this.maxAllBytes) throw tooMuchAtOnce(this.maxAllBytes);
     };
     try {
@@ -70,8 +79,17 @@ export class Bodies {
       if (bytes !== packed) take(bytes.length);
       return await use(await this.parse(bytes));
     } finally {
-      this.bytes -= taken;
+      this.count(session, -taken);
     }
+  }
+
+  /** What the session has then. */
+  private count(session: string, bytes: number): number {
+    this.bytes += bytes;
+    const own = (this.bySession.get(session) ?? 0) + bytes;
+    if (own === 0) this.bySession.delete(session);
+    else this.bySession.set(session, own);
+    return own;
   }
 
   private async parse(bytes: Buffer): Promise<unknown> {

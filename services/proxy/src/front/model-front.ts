@@ -131,7 +131,7 @@ export class ModelFront {
     const { request, response, headers, dialect } = exchange;
     const { bodies, clock, metrics } = this.options;
     const isConnected = () => !response.destroyed;
-    const { call, connection } = await bodies.use(request, async (body) => {
+    const { call, connection } = await bodies.use(request, ownerOf(session), async (body) => {
       const call = dialect.read(body);
       return { call, connection: await session.ask({ request: call, headers, isConnected }) };
     });
@@ -152,7 +152,7 @@ export class ModelFront {
   }
 
   private async countTokens({ request, response, headers, dialect }: Exchange, session: Session) {
-    const count = await this.options.bodies.use(request, (body) =>
+    const count = await this.options.bodies.use(request, ownerOf(session), (body) =>
       session.countTokens({ request: dialect.read(body), headers }),
     );
     const body = tokenCountBody(count);
@@ -186,6 +186,10 @@ function singleHeaders({ headers }: IncomingMessage): Record<string, string | un
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value]),
   );
+}
+
+function ownerOf({ terms }: Session): string {
+  return `${terms.run}/${terms.trial}`;
 }
 
 function notFound(): MortiseError {
