@@ -3,7 +3,8 @@
  * they load, and a workspace spread over layers with everything layers can do to each other.
  */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { digestOf, directory, file, type Member, symlink, tar } from "./tar-builder.js";
@@ -67,7 +68,7 @@ export async function savedImage(layers: readonly (readonly Member[])[]): Promis
     ...blobs.map((blob, at) => file(names[at]!, blob as unknown as string)),
     file("manifest.json", manifest),
   ]);
-  const target = path.join(mkdtempSync(path.join(tmpdir(), "mortise-image-")), "image.tar");
+  const target = path.join(tmpdir(), `mortise-image-${randomUUID()}.tar`);
   writeFileSync(target, archive);
   return target;
 }
