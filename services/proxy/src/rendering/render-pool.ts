@@ -24,8 +24,8 @@ import type {
 const THREAD_FILE = new URL("../../dist/rendering/render-thread.js", import.meta.url);
 /** Characters rendered and tokenised within some milliseconds, which streams do not notice. */
 const INLINE_CHARACTERS = 16 * 1024;
-/** Each may hold a body of the largest size. */
-const MAX_WAITING = 64;
+/** More than sessions that begin at once; how much they hold together is bounded by their bodies (front/body.ts). */
+const MAX_WAITING = 4096;
 const MAX_THREADS = 2;
 const TASK_LIMIT_MS = 60_000;
 const THREAD_MEMORY_MIB = 1024;
