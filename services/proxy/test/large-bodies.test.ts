@@ -115,6 +115,14 @@ test("calls of one session are planned in the order they came, small ones behind
   expect(turns.map(({ index }) => index)).toEqual([0, 1]);
 });
 
+test("hundreds of sessions that begin at once all begin", async () => {
+  const tokens = await Promise.all(Array.from({ length: 200 }, open));
+  engine.play(...tokens.map(() => ({ ids: fixture.ids("ok") })));
+  const content = words(20_000);
+  const answers = await Promise.all(tokens.map((token) => ask(token, content).done));
+  expect(answers.map(({ text }) => joinStream(text).content)).toEqual(tokens.map(() => "ok"));
+});
+
 test("the same large call after a broken connection is not sampled twice", async () => {
   const token = await open();
   const content = words(2_000_000);
