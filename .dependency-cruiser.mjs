@@ -6,7 +6,7 @@
  * when it is not; each rule names both spellings so that it does not depend on the build.
  */
 const services = "archiver|dashboard|proxy|sandbox-manager|scheduler|trainer|verifier";
-const libraries = "capture|dialects|rendering|harness|policy|objectives|tasks|grading";
+const libraries = "capture|dialects|rendering|harness|policy|objectives|evaluation|tasks|grading";
 const packageNamed = (names) => `^(packages/(${names})/|@mortise/(${names})(/|$))`;
 const modules = (pattern) => `(^|node_modules/)(${pattern})`;
 

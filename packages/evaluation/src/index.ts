@@ -1,0 +1,10 @@
+/**
+ * What is concluded from attempts that have ended: statistics of solving, comparison of two sets of attempts, what
+ * agents did. Pure: values in, values out; no files, no bus.
+ */
+export * from "./statistics/bootstrap.js";
+export * from "./statistics/comparison.js";
+export * from "./statistics/scaling.js";
+export * from "./statistics/shapes.js";
+export * from "./statistics/solve-summary.js";
+export * from "./statistics/task-attempts.js";
