@@ -32,6 +32,8 @@ export const subject = {
     `${build("work", ["run", run])}.verify.${subjectToken("trial", trial)}`,
   /** `Verdict`. */
   reward: (run: string, trial: string) => build("reward", ["run", run], ["trial", trial]),
+  /** `Regrade`. */
+  regrade: (run: string, trial: string) => `${build("reward", ["run", run], ["trial", trial])}.regrade`,
   /** `TrialTransition`, the scheduler's log of one trial. */
   trialState: (run: string, trial: string) => `${build("trial", ["run", run], ["trial", trial])}.state`,
   /** `SandboxReport`. */
@@ -59,6 +61,7 @@ export const subject = {
 export const filter = {
   captures: (run: string) => `${build("capture", ["run", run])}.*`,
   rewards: (run: string) => `${build("reward", ["run", run])}.*`,
+  regrades: (run: string) => `${build("reward", ["run", run])}.*.regrade`,
   trialStates: (run: string) => `${build("trial", ["run", run])}.*.state`,
   trialSandboxes: (run: string) => `${build("trial", ["run", run])}.*.sandbox`,
   groups: (run: string) => `${build("group", ["run", run])}.*`,

@@ -79,8 +79,8 @@ export const STREAMS: readonly StreamDefinition[] = [
     maxBytes: 1 * GIB,
     dedupeMs: TEN_MINUTES_MS,
     compression: "s2",
-    message: "Verdict",
-    purpose: "Verdicts with per-test results.",
+    message: "Verdict, Regrade",
+    purpose: "Verdicts with per-test results, and later judgements of their evidence.",
   },
   {
     name: "TRIALS",

@@ -12,6 +12,8 @@ import {
   GroupRecordSchema,
   type MetricsRecord,
   MetricsRecordSchema,
+  type Regrade,
+  RegradeSchema,
   type SandboxReport,
   SandboxReportSchema,
   type TrialTransition,
@@ -22,7 +24,7 @@ import {
 import { SEALS, TURNS } from "./captures.js";
 import { EVALUATIONS, GROUPS, PHASES, STEPS } from "./runs.js";
 import { type Row, row } from "./table.js";
-import { SANDBOX_REPORTS, TRANSITIONS, VERDICTS } from "./trials.js";
+import { REGRADES, SANDBOX_REPORTS, TRANSITIONS, VERDICTS } from "./trials.js";
 
 export interface Placed {
   readonly run: string;
@@ -83,10 +85,19 @@ function placeTrial(message: TrialTransition | SandboxReport, sequence: bigint):
   return placed(report.run, row(SANDBOX_REPORTS, lean, sequence), [fact.value.patch]);
 }
 
-function placeVerdict(verdict: Verdict, sequence: bigint): Placed {
-  const { log } = verdict;
-  const lean = log === undefined ? verdict : { ...verdict, log: byReference(log) };
-  return placed(verdict.run, row(VERDICTS, lean, sequence), [log]);
+function placeReward(message: Verdict | Regrade, sequence: bigint): Placed {
+  if (message.$typeName === RegradeSchema.typeName) {
+    const regrade = message as Regrade;
+    return placed(regrade.run, row(REGRADES, regrade, sequence));
+  }
+  const verdict = message as Verdict;
+  const { log, evidence } = verdict;
+  const lean: Verdict = {
+    ...verdict,
+    ...(log === undefined ? {} : { log: byReference(log) }),
+    ...(evidence === undefined ? {} : { evidence: byReference(evidence) }),
+  };
+  return placed(verdict.run, row(VERDICTS, lean, sequence), [log, evidence]);
 }
 
 /** A content as the archive records it: its bytes are a blob, so a patch repeated in five records is stored once. */
@@ -108,7 +119,12 @@ function source<M extends Message>(
 /** Every archived stream. */
 export const SOURCES: readonly Source[] = [
   source<CaptureRecord>("CAPTURES", "capture", () => CaptureRecordSchema, placeCapture),
-  source<Verdict>("REWARDS", "reward", () => VerdictSchema, placeVerdict),
+  source<Verdict | Regrade>(
+    "REWARDS",
+    "reward",
+    (subject) => (subject.endsWith(".regrade") ? RegradeSchema : VerdictSchema),
+    placeReward,
+  ),
   source<TrialTransition | SandboxReport>(
     "TRIALS",
     "trial",
@@ -129,6 +145,7 @@ export const TABLES = [
   TURNS,
   SEALS,
   VERDICTS,
+  REGRADES,
   TRANSITIONS,
   SANDBOX_REPORTS,
   GROUPS,

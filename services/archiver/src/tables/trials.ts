@@ -1,6 +1,8 @@
 /** Owns the tables of TRIALS and REWARDS: transitions, sandbox reports, verdicts. */
 import {
   Outcome,
+  type Regrade,
+  RegradeSchema,
   type SandboxReport,
   SandboxReportSchema,
   TerminationReason,
@@ -58,5 +60,25 @@ export const VERDICTS: Table<Verdict> = {
     { name: "reward", type: "DOUBLE", of: (verdict) => verdict.reward },
     { name: "grader", type: "STRING", of: (verdict) => verdict.grader },
     recordColumn(VerdictSchema),
+  ],
+};
+
+export const REGRADES: Table<Regrade> = {
+  name: "regrades",
+  columns: [
+    sequenceColumn(),
+    { name: "at_ms", type: "INT64", of: (regrade) => regrade.atMs },
+    { name: "trial", type: "STRING", of: (regrade) => regrade.trial },
+    { name: "verdict_sequence", type: "INT64", of: (regrade) => regrade.verdictSequence },
+    { name: "earlier_outcome", type: "STRING", of: (regrade) => Outcome[regrade.earlierOutcome] },
+    {
+      name: "outcome",
+      type: "STRING",
+      of: ({ judged }) => (judged === undefined ? undefined : Outcome[judged.outcome]),
+    },
+    { name: "reward", type: "DOUBLE", of: ({ judged }) => judged?.reward },
+    { name: "grader", type: "STRING", of: ({ judged }) => judged?.grader },
+    { name: "author", type: "STRING", of: (regrade) => regrade.author },
+    recordColumn(RegradeSchema),
   ],
 };

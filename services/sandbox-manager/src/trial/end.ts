@@ -70,7 +70,18 @@ export async function endOf(prepared: Prepared, result: ExecResult, tools: EndTo
 }
 
 async function changeOf(patch: Patch, { bus }: EndTools) {
-  return { patch: await putContent(bus, await encodePatch(patch)), patchEntries: patch.entries.length };
+  return {
+    patch: await putContent(bus, await encodePatch(patch)),
+    patchEntries: patch.entries.length,
+    leftOut: leftOutOf(patch),
+  };
+}
+
+/** How many changes are not in the patch, by reason. */
+function leftOutOf({ skipped }: Patch): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { reason } of skipped) counts[reason] = (counts[reason] ?? 0) + 1;
+  return counts;
 }
 
 async function transcriptOf({ harness, sandbox }: Prepared, { bus, secrets }: EndTools) {

@@ -201,7 +201,12 @@ export class Trial {
       return;
     }
     const keptUntilMs = isCancelled ? undefined : await this.#keep(prepared, termination);
-    await this.#publish({ case: "ended", value: { ...end.report, termination } }, after, keptUntilMs);
+    const denied = this.#nDenied === undefined ? {} : { deniedEgress: BigInt(this.#nDenied) };
+    await this.#publish(
+      { case: "ended", value: { ...end.report, ...denied, termination } },
+      after,
+      keptUntilMs,
+    );
     this.#logEnd(termination, result, end);
   }
 

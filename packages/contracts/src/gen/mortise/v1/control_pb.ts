@@ -574,7 +574,8 @@ export const PlacedFileSchema: GenMessage<PlacedFile> = /*@__PURE__*/
   messageDesc(file_mortise_v1_control, 14);
 
 /**
- * Files below an absolute directory, which is made if it is absent. Owned by "agent" or "root".
+ * Files below an absolute directory, which is made if it is absent. Owned by "agent" or "root",
+ * by the step's user when `owner` is empty.
  *
  * @generated from message mortise.v1.PlacedFiles
  */

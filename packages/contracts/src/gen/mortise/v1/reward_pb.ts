@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file mortise/v1/reward.proto.
  */
 export const file_mortise_v1_reward: GenFile = /*@__PURE__*/
-  fileDesc("Chdtb3J0aXNlL3YxL3Jld2FyZC5wcm90bxIKbW9ydGlzZS52MSJXCgpUZXN0UmVzdWx0EgwKBG5hbWUYASABKAkSJgoGc3RhdHVzGAIgASgOMhYubW9ydGlzZS52MS5UZXN0U3RhdHVzEhMKC2R1cmF0aW9uX21zGAMgASgBIjwKD1Jld2FyZENvbXBvbmVudBIMCgRuYW1lGAEgASgJEg0KBXZhbHVlGAIgASgBEgwKBHR1cm4YAyABKAkiyQMKB1ZlcmRpY3QSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEiQKB291dGNvbWUYAyABKA4yEy5tb3J0aXNlLnYxLk91dGNvbWUSEwoGcmV3YXJkGAQgASgBSACIAQESJQoFdGVzdHMYBSADKAsyFi5tb3J0aXNlLnYxLlRlc3RSZXN1bHQSLwoKY29tcG9uZW50cxgGIAMoCzIbLm1vcnRpc2UudjEuUmV3YXJkQ29tcG9uZW50Eg4KBnJlYXNvbhgHIAEoCRISCgpjb25jbHVzaXZlGAggASgIEg4KBmdyYWRlchgJIAEoCRIgCgNsb2cYCiABKAsyEy5tb3J0aXNlLnYxLkNvbnRlbnQSJQoGc3RhZ2VzGAsgAygLMhUubW9ydGlzZS52MS5TdGFnZVRpbWUSEgoKZXZhbHVhdGlvbhgMIAEoCBIlCghldmlkZW5jZRgNIAEoCzITLm1vcnRpc2UudjEuQ29udGVudBIlCghzdHJpcHBlZBgOIAMoCzITLm1vcnRpc2UudjEuRmluZGluZxIlCghmaW5kaW5ncxgPIAMoCzITLm1vcnRpc2UudjEuRmluZGluZ0IJCgdfcmV3YXJkIioKB0ZpbmRpbmcSDwoHc3ViamVjdBgBIAEoCRIOCgZkZXRhaWwYAiABKAkqoQEKB091dGNvbWUSFwoTT1VUQ09NRV9VTlNQRUNJRklFRBAAEhQKEE9VVENPTUVfUkVTT0xWRUQQARIWChJPVVRDT01FX1VOUkVTT0xWRUQQAhIZChVPVVRDT01FX0lOVkFMSURfSU5GUkEQAxIYChRPVVRDT01FX0lOVkFMSURfVEFTSxAEEhoKFk9VVENPTUVfSU5WQUxJRF9UQU1QRVIQBSqiAQoKVGVzdFN0YXR1cxIbChdURVNUX1NUQVRVU19VTlNQRUNJRklFRBAAEhYKElRFU1RfU1RBVFVTX1BBU1NFRBABEhYKElRFU1RfU1RBVFVTX0ZBSUxFRBACEhUKEVRFU1RfU1RBVFVTX0VSUk9SEAMSFwoTVEVTVF9TVEFUVVNfU0tJUFBFRBAEEhcKE1RFU1RfU1RBVFVTX01JU1NJTkcQBWIGcHJvdG8z", [file_mortise_v1_common]);
+  fileDesc("Chdtb3J0aXNlL3YxL3Jld2FyZC5wcm90bxIKbW9ydGlzZS52MSJXCgpUZXN0UmVzdWx0EgwKBG5hbWUYASABKAkSJgoGc3RhdHVzGAIgASgOMhYubW9ydGlzZS52MS5UZXN0U3RhdHVzEhMKC2R1cmF0aW9uX21zGAMgASgBIjwKD1Jld2FyZENvbXBvbmVudBIMCgRuYW1lGAEgASgJEg0KBXZhbHVlGAIgASgBEgwKBHR1cm4YAyABKAkiyQMKB1ZlcmRpY3QSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEiQKB291dGNvbWUYAyABKA4yEy5tb3J0aXNlLnYxLk91dGNvbWUSEwoGcmV3YXJkGAQgASgBSACIAQESJQoFdGVzdHMYBSADKAsyFi5tb3J0aXNlLnYxLlRlc3RSZXN1bHQSLwoKY29tcG9uZW50cxgGIAMoCzIbLm1vcnRpc2UudjEuUmV3YXJkQ29tcG9uZW50Eg4KBnJlYXNvbhgHIAEoCRISCgpjb25jbHVzaXZlGAggASgIEg4KBmdyYWRlchgJIAEoCRIgCgNsb2cYCiABKAsyEy5tb3J0aXNlLnYxLkNvbnRlbnQSJQoGc3RhZ2VzGAsgAygLMhUubW9ydGlzZS52MS5TdGFnZVRpbWUSEgoKZXZhbHVhdGlvbhgMIAEoCBIlCghldmlkZW5jZRgNIAEoCzITLm1vcnRpc2UudjEuQ29udGVudBIlCghzdHJpcHBlZBgOIAMoCzITLm1vcnRpc2UudjEuRmluZGluZxIlCghmaW5kaW5ncxgPIAMoCzITLm1vcnRpc2UudjEuRmluZGluZ0IJCgdfcmV3YXJkIioKB0ZpbmRpbmcSDwoHc3ViamVjdBgBIAEoCRIOCgZkZXRhaWwYAiABKAkinwIKB1JlZ3JhZGUSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEhgKEHZlcmRpY3Rfc2VxdWVuY2UYAyABKAQSIwoGanVkZ2VkGAQgASgLMhMubW9ydGlzZS52MS5WZXJkaWN0EiwKD2VhcmxpZXJfb3V0Y29tZRgFIAEoDjITLm1vcnRpc2UudjEuT3V0Y29tZRIbCg5lYXJsaWVyX3Jld2FyZBgGIAEoAUgAiAEBEhYKDmVhcmxpZXJfZ3JhZGVyGAcgASgJEhcKD2V2aWRlbmNlX3NoYTI1NhgIIAEoCRIOCgZhdXRob3IYCSABKAkSCwoDd2h5GAogASgJEg0KBWF0X21zGAsgASgEQhEKD19lYXJsaWVyX3Jld2FyZCqhAQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASFAoQT1VUQ09NRV9SRVNPTFZFRBABEhYKEk9VVENPTUVfVU5SRVNPTFZFRBACEhkKFU9VVENPTUVfSU5WQUxJRF9JTkZSQRADEhgKFE9VVENPTUVfSU5WQUxJRF9UQVNLEAQSGgoWT1VUQ09NRV9JTlZBTElEX1RBTVBFUhAFKqIBCgpUZXN0U3RhdHVzEhsKF1RFU1RfU1RBVFVTX1VOU1BFQ0lGSUVEEAASFgoSVEVTVF9TVEFUVVNfUEFTU0VEEAESFgoSVEVTVF9TVEFUVVNfRkFJTEVEEAISFQoRVEVTVF9TVEFUVVNfRVJST1IQAxIXChNURVNUX1NUQVRVU19TS0lQUEVEEAQSFwoTVEVTVF9TVEFUVVNfTUlTU0lORxAFYgZwcm90bzM", [file_mortise_v1_common]);
 
 /**
  * @generated from message mortise.v1.TestResult
@@ -130,6 +130,8 @@ export type Verdict = Message<"mortise.v1.Verdict"> & {
   grader: string;
 
   /**
+   * What the tests printed, gzip.
+   *
    * @generated from field: mortise.v1.Content log = 10;
    */
   log?: Content | undefined;
@@ -196,6 +198,86 @@ export type Finding = Message<"mortise.v1.Finding"> & {
  */
 export const FindingSchema: GenMessage<Finding> = /*@__PURE__*/
   messageDesc(file_mortise_v1_reward, 3);
+
+/**
+ * A later judgement of a verdict's own evidence, at an operator's wish. For readers the last one stands in the verdict's
+ * place; the verdict itself, and what was trained on it, stay as they are.
+ *
+ * @generated from message mortise.v1.Regrade
+ */
+export type Regrade = Message<"mortise.v1.Regrade"> & {
+  /**
+   * @generated from field: string run = 1;
+   */
+  run: string;
+
+  /**
+   * @generated from field: string trial = 2;
+   */
+  trial: string;
+
+  /**
+   * Of the verdict, on REWARDS.
+   *
+   * @generated from field: uint64 verdict_sequence = 3;
+   */
+  verdictSequence: bigint;
+
+  /**
+   * What the graders of today say. Its log and evidence are those of the verdict and are not repeated.
+   *
+   * @generated from field: mortise.v1.Verdict judged = 4;
+   */
+  judged?: Verdict | undefined;
+
+  /**
+   * What stood before: of the verdict, or of the regrade this one follows.
+   *
+   * @generated from field: mortise.v1.Outcome earlier_outcome = 5;
+   */
+  earlierOutcome: Outcome;
+
+  /**
+   * @generated from field: optional double earlier_reward = 6;
+   */
+  earlierReward?: number | undefined;
+
+  /**
+   * @generated from field: string earlier_grader = 7;
+   */
+  earlierGrader: string;
+
+  /**
+   * Lower-case hex sha256 of the evidence that was judged.
+   *
+   * @generated from field: string evidence_sha256 = 8;
+   */
+  evidenceSha256: string;
+
+  /**
+   * Who asked for it, and why, in their words.
+   *
+   * @generated from field: string author = 9;
+   */
+  author: string;
+
+  /**
+   * @generated from field: string why = 10;
+   */
+  why: string;
+
+  /**
+   * @generated from field: uint64 at_ms = 11;
+   */
+  atMs: bigint;
+};
+
+/**
+ * Describes the message mortise.v1.Regrade.
+ * Use `create(RegradeSchema)` to create a new message.
+ */
+export const RegradeSchema: GenMessage<Regrade> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_reward, 4);
 
 /**
  * @generated from enum mortise.v1.Outcome
