@@ -10,7 +10,7 @@
  */
 export interface FlowKey {
   readonly run: string;
-  /** Absent for work that belongs to no group. */
+  /** Absent: all such work of a run together is one group more. */
   readonly group?: string;
 }
 

@@ -84,10 +84,9 @@ export class RunOnce {
     const { patch, stripped } = filtered(request, await this.#patch(request, task));
     let sandbox: Sandbox | undefined;
     try {
-      const { run } = request;
-      const created = await this.#tools.gate.pass({ run }, () => this.#create(request, task, patch), {
-        signal,
-      });
+      // Each verification is a flow of its own: as one together they would fall behind the groups they belong to.
+      const flow = { run: request.run, group: `verify/${request.trial}` };
+      const created = await this.#tools.gate.pass(flow, () => this.#create(request, task, patch), { signal });
       sandbox = created;
       const own = tasks.resolved(request.environment, "environment");
       const ofImage = environmentOf(task.image);
