@@ -2,6 +2,8 @@
  * What is concluded from attempts that have ended: statistics of solving, comparison of two sets of attempts, what
  * agents did. Pure: values in, values out; no files, no bus.
  */
+export * from "./report/set-report.js";
+export * from "./report/trial-fact.js";
 export * from "./statistics/bootstrap.js";
 export * from "./statistics/comparison.js";
 export * from "./statistics/scaling.js";
