@@ -6,8 +6,11 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { type Content, KeepPolicy, type SandboxReport, Stage, TerminationReason } from "@mortise/contracts";
+import Docker from "dockerode";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { DockerBackend } from "../src/backend/docker/backend.js";
+import { OWNER_LABEL } from "../src/backend/docker/engine.js";
+import { ownerMark } from "../src/backend/owner.js";
 import { RuncBackend } from "../src/backend/runc/backend.js";
 import { decodePatch } from "../src/patch/codec.js";
 import { inlineOf, ManagerWorld, RUN } from "./manager-world.js";
@@ -313,5 +316,23 @@ ${more}
     await world.ended((await world.started({ task })).trial);
     expect(forks).toBeDefined();
     expect((await world.client.getSandboxStatus({})).templates).toBe(before + 1);
+  }, 60_000);
+
+  test("a drain takes templates and kept sandboxes along", async () => {
+    const task = writeTask(tasks, "inside", toml());
+    const { trial } = await world.started({ task, keep: KeepPolicy.ALWAYS });
+    await world.ended(trial);
+    await world.client.execKept({ run: RUN, trial, argv: ["true"] });
+    const { templates, kept } = await world.client.getSandboxStatus({});
+    expect([templates > 0, kept]).toEqual([true, 1]);
+    expect(await world.manager.stop()).toBe(0);
+    const mounts = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
+    expect(mounts.filter((line) => line.includes(directory))).toEqual([]);
+    if (backend !== "docker") return;
+    const owner = ownerMark(path.join(directory, "state/sandbox-manager/docker"));
+    const filters = { label: [`${OWNER_LABEL}=${owner}`] };
+    const docker = new Docker();
+    expect(await docker.listContainers({ all: true, filters })).toEqual([]);
+    expect(await docker.listImages({ filters })).toEqual([]);
   }, 60_000);
 });
