@@ -1,11 +1,19 @@
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { create } from "@bufbuild/protobuf";
-import { PhaseRecordSchema, RunPhase, TurnSchema } from "@mortise/contracts";
+import { create, toJson } from "@bufbuild/protobuf";
+import {
+  FinishReason,
+  PhaseRecordSchema,
+  RunPhase,
+  TurnRelation,
+  TurnRole,
+  TurnSchema,
+} from "@mortise/contracts";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { dataPath } from "../src/archive/layout.js";
 import { readArchive } from "../src/archive/read.js";
+import { readTurns } from "../src/archive/read-turns.js";
 import { ArchiveWriter } from "../src/archive/writer.js";
 import { TURNS } from "../src/tables/captures.js";
 import { PHASES } from "../src/tables/runs.js";
@@ -98,6 +106,58 @@ describe("the archive", () => {
     expect(first!.spans).toEqual([{ length: 3, policyVersion: "2" }]);
     expect(second!.log_probabilities).toBeNull();
     expect(second!.applied_sampling).toBeNull();
+  });
+
+  it("gives turns back as the messages they were", async () => {
+    const writer = await open();
+    writer.begin("CAPTURES", begun);
+    const turn = create(TurnSchema, {
+      run: "r1",
+      trial: "t",
+      session: "s",
+      thread: "main",
+      turn: "1",
+      index: 1,
+      parent: "0",
+      relation: TurnRelation.EXTENDS,
+      role: TurnRole.TRAIN,
+      roleReason: "main",
+      messageDigests: [new Uint8Array([1, 2, 255])],
+      toolsDigest: new Uint8Array([3]),
+      bodyDigest: new Uint8Array([4]),
+      textDigest: new Uint8Array([5]),
+      prefixLength: 7,
+      suffixIds: new Uint8Array([1, 0, 0, 0]),
+      sampledIds: new Uint8Array(new Int32Array([5, 70_000]).buffer),
+      logProbabilities: new Uint8Array(new Float32Array([-0.5, -8]).buffer),
+      spans: [{ start: 0, length: 2, policyVersion: 3n, staleCache: true }],
+      finish: FinishReason.STOP,
+      toolCalls: [{ id: "call_1", name: "edit", tokenEnd: 2, tokenStart: 0 }],
+      bytesDelivered: 12n,
+      appliedSampling: { temperature: 1, maxTokens: 24 },
+      historyPolicy: "keep",
+      dialect: "openai-chat",
+      engine: "e",
+      startedAtMs: 1_700_000_000_000n,
+      endedAtMs: 1_700_000_000_001n,
+      evaluation: true,
+      harness: "claude-code",
+      agent: "a",
+      model: "m",
+      purpose: "agent",
+      spawnedBy: "0",
+      follows: "0",
+      keptMessages: 2,
+      flags: ["call-renamed"],
+    });
+    writer.add("CAPTURES", 1, "r1", row(TURNS, turn, 1n));
+    writer.add("CAPTURES", 2, "r1", row(TURNS, create(TurnSchema, { run: "r1", turn: "2" }), 2n));
+    await writer.commit();
+    const read = await readTurns(directory, "r1");
+    expect(read.map((one) => toJson(TurnSchema, one))).toEqual([
+      toJson(TurnSchema, turn),
+      toJson(TurnSchema, create(TurnSchema, { run: "r1", turn: "2" })),
+    ]);
   });
 
   it("refuses a position file it cannot read", async () => {

@@ -62,6 +62,15 @@ export const TURNS: Table<Turn> = {
     { name: "started_at_ms", type: "INT64", of: (turn) => turn.startedAtMs },
     { name: "ended_at_ms", type: "INT64", of: (turn) => turn.endedAtMs },
     { name: "routing_object", type: "STRING", of: (turn) => turn.routingObject },
+    { name: "evaluation", type: "BOOLEAN", of: (turn) => turn.evaluation },
+    { name: "harness", type: "STRING", of: (turn) => turn.harness },
+    { name: "agent", type: "STRING", of: (turn) => turn.agent },
+    { name: "model", type: "STRING", of: (turn) => turn.model },
+    { name: "purpose", type: "STRING", of: (turn) => turn.purpose },
+    { name: "spawned_by", type: "STRING", of: (turn) => turn.spawnedBy },
+    { name: "follows", type: "STRING", of: (turn) => turn.follows },
+    { name: "kept_messages", type: "INT32", of: (turn) => turn.keptMessages },
+    { name: "flags", type: "JSON", of: (turn) => turn.flags },
   ],
 };
 
