@@ -1,11 +1,9 @@
 /**
- * Owns one grading: the test run in a fresh sandbox, its results, the verdict message. Does not own the
- * rule from results to a verdict (packages/grading) or the sandbox (the sandbox-manager).
+ * Owns one grading: which kind of verification a task needs, its run in a fresh sandbox, the verdict message. Does not
+ * own the sandbox (the sandbox-manager) or how a kind judges (results/, log/, reward/).
  *
- * The nonce is made here, goes to the test runner on standard input before any graded code is loaded, and
- * must come back with every result: what the graded code prints cannot pass for a result (DESIGN §7).
+ * The judgement is made of the run record alone, which is kept: the same record can be judged again (DESIGN §7).
  */
-import { randomBytes } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   MortiseError,
@@ -16,15 +14,21 @@ import {
   VerdictSchema,
   type VerifyWork,
 } from "@mortise/contracts";
-import { type Judgement, judge, parseReport, type TestVerdict, type VerdictOutcome } from "@mortise/grading";
+import type { TestVerdict, VerdictOutcome } from "@mortise/grading";
 import { fromUnknown } from "@mortise/kernel";
 import type { Task } from "@mortise/tasks";
+import { judgeRun, planFor } from "./kinds.js";
 import type { LogStore } from "./log-store.js";
+import { readableLog } from "./readable-log.js";
+import { encodeEvidence } from "./run/evidence.js";
+import type { Judged } from "./run/judged.js";
+import type { Plan } from "./run/plan.js";
+import { type RunRecord, recordOf } from "./run/run-record.js";
 import type { SandboxManagers } from "./sandbox-managers.js";
 import type { TaskShelf } from "./task-shelf.js";
 
 export interface GradingTools {
-  readonly managers: SandboxManagers;
+  readonly managers: Pick<SandboxManagers, "runOnce">;
   readonly tasks: TaskShelf;
   readonly logs: LogStore;
   readonly defaultTimeoutMs: number;
@@ -32,7 +36,7 @@ export interface GradingTools {
   readonly signal: AbortSignal;
 }
 
-/** Above the time limit of the test run: what the sandbox itself may take. */
+/** Above the time limits of the steps: what the sandbox itself may take. */
 const SANDBOX_ALLOWANCE_MS = 30_000;
 
 const OUTCOMES: Record<VerdictOutcome, Outcome> = {
@@ -50,7 +54,7 @@ const STATUSES: Record<TestVerdict, TestStatus> = {
   missing: TestStatus.MISSING,
 };
 
-type VerdictFields = MessageInitShape<typeof VerdictSchema>;
+type VerdictFields = Exclude<MessageInitShape<typeof VerdictSchema>, Verdict>;
 
 /**
  * Grades one trial. A failure of the sandbox or of the task is a verdict too (invalid), so that the
@@ -65,76 +69,79 @@ export async function gradeTrial(work: VerifyWork, tools: GradingTools): Promise
 
 async function gradeFields(work: VerifyWork, tools: GradingTools): Promise<VerdictFields> {
   let task: Task;
+  let plan: Plan;
   try {
     if (work.task === undefined)
       throw new MortiseError({ code: "MORTISE_TASK_UNKNOWN", message: "VerifyWork.task is absent" });
     task = tools.tasks.get(work.task);
+    plan = planFor(task, {
+      ref: work.task,
+      hasChange: work.patch !== undefined,
+      timeoutMs: work.timeoutMs || task.verifier.timeoutSec * 1000 || tools.defaultTimeoutMs,
+    });
   } catch (error) {
     return { outcome: Outcome.INVALID_TASK, reason: fromUnknown(error, "MORTISE_TASK_INVALID").message };
   }
-  const expected = task.tests.expected;
-  if (expected === undefined)
+  const answer = await runPlan(work, task, plan, tools);
+  const record = recordOf(plan.facts, answer);
+  const kept = await keep(record, tools.logs);
+  if (answer.failureCode !== "")
     return {
-      outcome: Outcome.INVALID_TASK,
-      reason: "tests/expected.json is absent: results cannot be named",
-    };
-  if (expected.format === "log")
-    return {
-      outcome: Outcome.INVALID_TASK,
-      reason: "its tests print a log, and this verifier grades results only",
-    };
-  const nonce = randomBytes(16).toString("hex");
-  const ran = await runTests(work, task, nonce, tools);
-  if (ran.failureCode !== "")
-    return {
+      ...kept,
       outcome: Outcome.INVALID_INFRA,
-      reason: `${ran.failureCode}: ${ran.failureReason}`,
-      stages: ran.stages,
+      reason: `${answer.failureCode}: ${answer.failureReason}`,
+      stages: answer.stages,
     };
-  const report = parseReport(expected.format, new TextDecoder().decode(ran.stdout), nonce);
-  const judgement = judge([...expected.failToPass, ...expected.passToPass], report, ran);
-  return {
-    ...verdictOf(judgement),
-    grader: report.parser,
-    stages: ran.stages,
-    log: await tools.logs.keep(Buffer.concat([ran.stdout, ran.stderr])),
-  };
+  return { ...kept, ...verdictFields(judgeRun(task, record)), stages: answer.stages };
 }
 
-async function runTests(
+async function runPlan(
   work: VerifyWork,
   task: Task,
-  nonce: string,
+  { steps, request }: Plan,
   tools: GradingTools,
 ): Promise<RunOnceResponse> {
-  const timeoutMs = work.timeoutMs || task.verifier.timeoutSec * 1000 || tools.defaultTimeoutMs;
+  const timeoutMs = steps.reduce((sum, step) => sum + (step.timeoutMs ?? 0), 0);
   return tools.managers.runOnce(
     {
       run: work.run,
       trial: work.trial,
       task: work.task!,
       ...(work.patch === undefined ? {} : { patch: work.patch }),
-      argv: ["/bin/sh", "/tests/test.sh"],
       environment: task.verifier.env,
       withTests: true,
-      timeoutMs,
-      stdin: new TextEncoder().encode(`${nonce}\n`),
+      steps: [...steps],
+      ...request,
     },
     { deadlineMs: timeoutMs + SANDBOX_ALLOWANCE_MS, signal: tools.signal },
   );
 }
 
-function verdictOf(judgement: Judgement): VerdictFields {
+async function keep(
+  record: RunRecord,
+  logs: LogStore,
+): Promise<Pick<VerdictFields, "log" | "evidence" | "stripped">> {
   return {
-    outcome: OUTCOMES[judgement.outcome],
-    ...(judgement.reward === undefined ? {} : { reward: judgement.reward }),
-    reason: judgement.reason,
-    conclusive: judgement.conclusive,
-    tests: judgement.tests.map((test) => ({
+    log: await logs.keepCompressed(new TextEncoder().encode(readableLog(record))),
+    evidence: await logs.keep(encodeEvidence(record)),
+    stripped: record.stripped.map(({ path, reason }) => ({ subject: path, detail: reason })),
+  };
+}
+
+/** The part of a verdict that a judgement decides. */
+export function verdictFields(judged: Judged): VerdictFields {
+  return {
+    outcome: OUTCOMES[judged.outcome],
+    ...(judged.reward === undefined ? {} : { reward: judged.reward }),
+    reason: judged.reason,
+    conclusive: judged.conclusive,
+    tests: judged.tests.map((test) => ({
       name: test.name,
       status: STATUSES[test.status],
       durationMs: test.durationMs ?? 0,
     })),
-    components: [{ name: "tests-passed-share", value: judgement.passedShare }],
+    components: judged.components.map(({ name, value }) => ({ name, value })),
+    grader: judged.grader,
+    findings: judged.findings.map(({ subject, detail }) => ({ subject, detail })),
   };
 }

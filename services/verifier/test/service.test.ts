@@ -12,7 +12,9 @@ import {
   OBJECT_BUCKETS,
   Outcome,
   type RunOnceRequest,
+  type RunOnceResponse,
   type RunOnceResponseSchema,
+  type RunStepResultSchema,
   SandboxService,
   STREAMS,
   subject,
@@ -25,11 +27,15 @@ import { type Bus, connectBus, createLog, ensureTopology, implement, RpcServer }
 import { demoFamily, loadTask, taskDigest, writeDemoTasks } from "@mortise/tasks";
 import { type NatsFixture, startNats } from "@mortise/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { decodeEvidence, judgeRun } from "../src/index.js";
 import { VerifierProcess } from "./verifier-process.js";
 
 const RUN = "r1";
-type Run = MessageInitShape<typeof RunOnceResponseSchema>;
-type Answer = (nonce: string) => Run | Promise<Run>;
+type Run = Exclude<MessageInitShape<typeof RunOnceResponseSchema>, RunOnceResponse>;
+/** How the one step ended, or how the sandbox failed. */
+type Answer = (nonce: string) => Ending | Promise<Ending>;
+type Ending = Omit<MessageInitShape<typeof RunStepResultSchema>, "$typeName"> &
+  Pick<Run, "failureCode" | "failureReason">;
 /** Above the 30 s after which the work of a dead verifier is delivered again. */
 const VERDICT_TIMEOUT_MS = 60_000;
 
@@ -91,7 +97,11 @@ function fakeManager() {
     getSandboxStatus: refuse,
     runOnce: async (request) => {
       asked.push(request);
-      return answer(new TextDecoder().decode(request.stdin).trim());
+      const [step] = request.steps;
+      const given = await answer(new TextDecoder().decode(step?.stdin).trim());
+      const { failureCode = "", failureReason = "", ...ending } = given;
+      const failed = failureCode !== "";
+      return { failureCode, failureReason, steps: failed ? [] : [{ name: step?.name ?? "", ...ending }] };
     },
   });
 }
@@ -140,7 +150,8 @@ test("every expected test passed: resolved, reward 1, the log kept", async () =>
   expect(verdict).toMatchObject({ outcome: Outcome.RESOLVED, reward: 1, grader: "json-lines/1" });
   expect(verdict.tests.map(({ status }) => status)).toEqual(names.map(() => TestStatus.PASSED));
   expect(verdict.log?.size).toBeGreaterThan(0n);
-  expect(asked.at(-1)).toMatchObject({ withTests: true, withSolution: false, timeoutMs: 5_000 });
+  expect(asked.at(-1)).toMatchObject({ withTests: true, withSolution: false });
+  expect(asked.at(-1)!.steps).toMatchObject([{ argv: ["/bin/sh", "/tests/test.sh"], timeoutMs: 5_000 }]);
 });
 
 test("a failing test: unresolved, reward 0, and the share that passed", async () => {
@@ -179,6 +190,14 @@ test("a task that is not the one referred to is invalid(task), and nothing is ru
   const verdict = await grade("other", () => ({}), { task: { id: task.id, digest: "0".repeat(64) } });
   expect(verdict.outcome).toBe(Outcome.INVALID_TASK);
   expect(asked.length).toBe(runs);
+});
+
+test("the evidence alone gives the same judgement again", async () => {
+  const verdict = await grade("kept", (nonce) => ({ stdout: bytes(results(nonce, () => "passed")) }));
+  if (verdict.evidence?.place.case !== "inline") throw new Error("the evidence is not inline");
+  const run = decodeEvidence(verdict.evidence.place.value);
+  expect(run.task).toEqual(ref);
+  expect(judgeRun(task, run)).toMatchObject({ outcome: "resolved", reward: 1, grader: verdict.grader });
 });
 
 test("a verifier killed while grading: its successor grades, one verdict", async () => {

@@ -11,7 +11,8 @@ export class VerifierProcess {
   readonly #site: string;
   #child: ChildProcess | undefined;
 
-  constructor(nats: NatsFixture, directory: string, tasks: string) {
+  /** `lines` are more of the [verifier] table. */
+  constructor(nats: NatsFixture, directory: string, tasks: string, lines = "") {
     const identity = path.join(directory, "identity");
     mkdirSync(identity, { recursive: true });
     writeFileSync(path.join(identity, "verifier.json"), JSON.stringify(nats.identity("verifier")));
@@ -22,6 +23,8 @@ export class VerifierProcess {
 identity.directory = "${identity}"
 state.directory = "${path.join(directory, "state")}"
 tasks.directory = "${tasks}"
+[verifier]
+${lines}
 `,
     );
   }

@@ -107,12 +107,12 @@ export class StepRunner {
   }
 
   async #step(step: RunStep): Promise<ExecResult> {
-    for (const place of step.put) await this.#put(place);
+    for (const place of step.put) await this.#put(place, userNamed(step.user, this.#facts.user));
     for (const name of step.putTextPatches) await this.#files.write(this.#diffs.get(name)!);
     return this.#sandbox.exec(this.#command(step));
   }
 
-  async #put({ directory, owner, files }: PlacedFiles): Promise<void> {
+  async #put({ directory, owner, files }: PlacedFiles, user: SandboxUser): Promise<void> {
     const members = files.map(
       ({ path, content, executable }): TarMember => ({
         name: path,
@@ -121,7 +121,7 @@ export class StepRunner {
         content,
       }),
     );
-    await this.#sandbox.putTar(directory, await packTar(members), userNamed(owner, "root"));
+    await this.#sandbox.putTar(directory, await packTar(members), userNamed(owner, user));
   }
 
   #command(step: RunStep): Command {

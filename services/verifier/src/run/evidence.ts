@@ -1,0 +1,64 @@
+/**
+ * Owns the bytes of a run record: gzip of JSON `mortise-evidence/1`, outputs in base64. Does not judge.
+ */
+import { gunzipSync, gzipSync } from "node:zlib";
+import { MortiseError } from "@mortise/contracts";
+import { z } from "zod";
+import type { RunRecord } from "./run-record.js";
+
+const FORMAT = "mortise-evidence/1";
+/** Of one record unpacked: outputs are bounded by the site, so more is no record of ours. */
+const MAX_BYTES = 256 * 1024 * 1024;
+
+const bytes = z.base64().transform((text) => new Uint8Array(Buffer.from(text, "base64")));
+const Evidence = z.strictObject({
+  format: z.literal(FORMAT),
+  task: z.strictObject({ id: z.string(), digest: z.string() }),
+  kind: z.enum(["results", "log", "reward"]),
+  nonce: z.string(),
+  hasChannel: z.boolean(),
+  hasChange: z.boolean(),
+  steps: z.array(
+    z.strictObject({
+      name: z.string(),
+      exitCode: z.int(),
+      signal: z.string(),
+      timedOut: z.boolean(),
+      outOfMemory: z.boolean(),
+      outputTruncated: z.boolean(),
+      wallMs: z.number(),
+      stdout: bytes,
+      stderr: bytes,
+      files: z.array(z.strictObject({ path: z.string(), content: bytes, refused: z.string() })),
+    }),
+  ),
+  stripped: z.array(z.strictObject({ path: z.string(), reason: z.string() })),
+  diffs: z.array(z.strictObject({ name: z.string(), rung: z.string(), failure: z.string() })),
+});
+
+export function encodeEvidence(run: RunRecord): Uint8Array {
+  const asText = (value: Uint8Array) => Buffer.from(value).toString("base64");
+  const steps = run.steps.map((step) => ({
+    ...step,
+    stdout: asText(step.stdout),
+    stderr: asText(step.stderr),
+    files: step.files.map((file) => ({ ...file, content: asText(file.content) })),
+  }));
+  return gzipSync(JSON.stringify({ format: FORMAT, ...run, steps }));
+}
+
+/** Throws MORTISE_VERIFIER_RESULTS when the bytes are no evidence of this format. */
+export function decodeEvidence(packed: Uint8Array): RunRecord {
+  try {
+    const { format: _, ...run } = Evidence.parse(
+      JSON.parse(gunzipSync(packed, { maxOutputLength: MAX_BYTES }).toString()),
+    );
+    return run;
+  } catch (cause) {
+    throw new MortiseError({
+      code: "MORTISE_VERIFIER_RESULTS",
+      message: `the evidence cannot be read as ${FORMAT}: ${cause instanceof Error ? cause.message : cause}`,
+      cause,
+    });
+  }
+}
