@@ -77,6 +77,21 @@ export class PoolStand {
     const directory = mkdtempSync(path.join(tmpdir(), "mortise-bench-pool-"));
     const tasks = slowTasks(path.join(directory, "tasks"), options);
     const nats = await startNats({ withUsers: true });
+    try {
+      return await PoolStand.#on(nats, directory, tasks, options);
+    } catch (error) {
+      await nats.stop();
+      rmSync(directory, { recursive: true, force: true });
+      throw error;
+    }
+  }
+
+  static async #on(
+    nats: NatsFixture,
+    directory: string,
+    tasks: readonly TaskName[],
+    options: StandOptions,
+  ): Promise<PoolStand> {
     const { user, password } = nats.identity("admin");
     const log = createLog({ service: "bench", level: "error" });
     const bus = await connectBus({ url: nats.url, user, password, name: "bench", log });
