@@ -2,6 +2,9 @@
  * What is concluded from attempts that have ended: statistics of solving, comparison of two sets of attempts, what
  * agents did. Pure: values in, values out; no files, no bus.
  */
+export * from "./behaviour/scan.js";
+export { CATEGORIES, categoryOf, type ToolCategory } from "./behaviour/tool-categories.js";
+export * from "./behaviour/transcript.js";
 export * from "./report/set-report.js";
 export * from "./report/trial-fact.js";
 export * from "./statistics/bootstrap.js";
