@@ -3,7 +3,7 @@
  * a real pytest. Does not run anything.
  */
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { taskDigest } from "@mortise/tasks";
 import { DEFAULT_LIMITS, importTasks, openRows } from "@mortise/tasks/import";
@@ -132,15 +132,16 @@ export function writeRewardTask(
   environment = "",
 ): WrittenTask {
   const directory = path.join(tasks, id);
-  const tree = mkdtempSync(path.join(tasks, ".reward-task-"));
-  try {
+  // Beside the tasks, for all of them: an image of its own for each would be unpacked for each.
+  const layout = path.join(tasks, "../calc-image");
+  if (!existsSync(layout)) {
+    const tree = mkdtempSync(path.join(tasks, ".calc-"));
     put(tree, CALC.files);
-    layoutOver(image, tree, path.join(directory, "image"));
-  } finally {
+    layoutOver(image, tree, layout);
     rmSync(tree, { recursive: true, force: true });
   }
   put(directory, {
-    "task.toml": `schema_version = "1.4"\n[verifier]\ntimeout_sec = 20\n[environment]\ndocker_image = "oci:image"\nmemory_mb = 256\nstorage_mb = 64\nnetwork_mode = "no-network"\n${environment}`,
+    "task.toml": `schema_version = "1.4"\n[verifier]\ntimeout_sec = 20\n[environment]\ndocker_image = "oci:../../calc-image"\nmemory_mb = 256\nstorage_mb = 64\nnetwork_mode = "no-network"\n${environment}`,
     "instruction.md": "Repair the calculator.\n",
     "tests/test.sh": script,
   });

@@ -31,6 +31,8 @@ import {
 
 const PREPARE = "prepare";
 const TESTS = "tests";
+/** With its input on a socket bash takes itself for a remote shell and reads a start-up file, unless told not to. */
+const BASH = ["bash", "--norc", "--noprofile", "-c"];
 const PLUGIN = readFileSync(join(import.meta.dirname, "../../pytest/mortise_channel.py"));
 const RULES = "log-rules/1";
 /** Parsers that read what the channel tells when it is printed as pytest prints it. */
@@ -51,7 +53,7 @@ export function planLog(task: Task, { ref, hasChange, timeoutMs }: PlanWish): Pl
   const at = existsSync(script) ? "/tests/eval.sh" : "/tests/test.sh";
   const tests: Step = {
     name: TESTS,
-    argv: ["bash", "-c", testsCommand(split, hasChannel), at],
+    argv: [...BASH, testsCommand(split, hasChannel), at],
     timeoutMs,
     ...(split.prepare === undefined ? {} : { putTextPatches: diffs.map(({ name }) => name) }),
     ...(hasChannel ? { stdin: new TextEncoder().encode(`${JSON.stringify(wishOf(nonce))}\n`) } : {}),
@@ -62,7 +64,7 @@ export function planLog(task: Task, { ref, hasChange, timeoutMs }: PlanWish): Pl
       : [
           {
             name: PREPARE,
-            argv: ["bash", "-c", prepareCommand(split.prepare), at],
+            argv: [...BASH, prepareCommand(split.prepare), at],
             timeoutMs,
             put: [{ directory: STATE_DIRECTORY }],
             required: true,
