@@ -9,6 +9,7 @@ import { addConformance } from "./commands/conformance.js";
 import { addGrade } from "./commands/grade.js";
 import { addProvision } from "./commands/provision.js";
 import { addQuickstart } from "./commands/quickstart.js";
+import { addReport } from "./commands/report.js";
 import { addRun } from "./commands/run.js";
 import { addRuns } from "./commands/runs.js";
 import { addSandbox } from "./commands/sandbox.js";
@@ -29,6 +30,7 @@ for (const add of [
   addRun,
   addCheck,
   addStatus,
+  addReport,
   addTasks,
   addTemplates,
   addRuns,

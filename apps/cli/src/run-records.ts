@@ -67,7 +67,8 @@ export async function readRunRecords(bus: Bus, run: string): Promise<RunRecords>
   };
 }
 
-async function readAll<D extends DescMessage>(
+/** Every message a stream holds now under these subjects, in stream order. */
+export async function readAll<D extends DescMessage>(
   bus: Bus,
   stream: string,
   subjects: string,

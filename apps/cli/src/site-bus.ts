@@ -5,6 +5,7 @@
 import {
   CONSUMERS,
   KV_BUCKETS,
+  MortiseError,
   OBJECT_BUCKETS,
   runConsumers,
   type SiteConfig,
@@ -12,6 +13,8 @@ import {
 } from "@mortise/contracts";
 import { type Bus, connectBus, createLog, ensureTopology } from "@mortise/kernel";
 import { readIdentity } from "./provision/identity.js";
+
+const LOOK_TIMEOUT_MS = 2_000;
 
 /** Creates what a run and every run stores on the bus; nothing changes when it is there already. */
 export async function makeTopology(site: SiteConfig, runId: string): Promise<void> {
@@ -24,7 +27,12 @@ export async function makeTopology(site: SiteConfig, runId: string): Promise<voi
   }
 }
 
-export async function connectAs(site: SiteConfig, user: "admin" | "observer"): Promise<Bus> {
+/** @param connectTimeoutMs how long an answer is waited for; the bus's own patience when absent */
+export async function connectAs(
+  site: SiteConfig,
+  user: "admin" | "observer",
+  connectTimeoutMs?: number,
+): Promise<Bus> {
   const identity = await readIdentity(site.identity.directory, user);
   const log = createLog({ service: "cli", level: "error" });
   return connectBus({
@@ -33,5 +41,16 @@ export async function connectAs(site: SiteConfig, user: "admin" | "observer"): P
     password: identity.password,
     name: `cli.${user}`,
     log,
+    ...(connectTimeoutMs === undefined ? {} : { connectTimeoutMs }),
   });
+}
+
+/** As an observer; undefined when nothing answers: the bus of a run of this machine ends with it. */
+export async function connectIfUp(site: SiteConfig): Promise<Bus | undefined> {
+  try {
+    return await connectAs(site, "observer", LOOK_TIMEOUT_MS);
+  } catch (error) {
+    if (error instanceof MortiseError && error.code === "MORTISE_TRANSPORT_UNAVAILABLE") return undefined;
+    throw error;
+  }
 }

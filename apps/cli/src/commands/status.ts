@@ -4,17 +4,16 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import { MortiseError, RunPhase, type SiteConfig } from "@mortise/contracts";
-import { type Bus, connectBus, createLog, readSiteConfig } from "@mortise/kernel";
+import { type Bus, readSiteConfig } from "@mortise/kernel";
 import { type Command, Option } from "commander";
 import { type OutputOptions, printResult } from "../output.js";
-import { readIdentity } from "../provision/identity.js";
 import { projectPaths, type RunPaths, runPaths } from "../quickstart/run-directory.js";
 import { recomputedLedger, type Summary } from "../quickstart/summary.js";
+import { readRewards } from "../regrade/run-verdicts.js";
+import { countsLine, outcomeCounts, standingVerdicts } from "../regrade/standing.js";
 import { readRunRecords } from "../run-records.js";
 import { managerWarnings, withManagers } from "../sandbox-managers.js";
-import { connectAs } from "../site-bus.js";
-
-const CONNECT_TIMEOUT_MS = 2_000;
+import { connectAs, connectIfUp } from "../site-bus.js";
 
 export function addStatus(program: Command, output: () => OutputOptions): void {
   program
@@ -33,7 +32,7 @@ export function addStatus(program: Command, output: () => OutputOptions): void {
           detail: { field: "runId" },
         });
       }
-      const bus = await connect(paths);
+      const bus = existsSync(paths.site) ? await connectIfUp(await readSiteConfig(paths.site)) : undefined;
       if (bus === undefined) return printStopped(runId, paths, output());
       try {
         await printLive({ bus, site: await readSiteConfig(paths.site) }, runId, output());
@@ -41,26 +40,6 @@ export function addStatus(program: Command, output: () => OutputOptions): void {
         await bus.close();
       }
     });
-}
-
-/** Undefined when nothing answers: the run is not going on. */
-async function connect(paths: RunPaths): Promise<Bus | undefined> {
-  if (!existsSync(paths.site)) return undefined;
-  const site = await readSiteConfig(paths.site);
-  const { user, password } = await readIdentity(site.identity.directory, "observer");
-  const log = createLog({ service: "cli", level: "error" });
-  const options = {
-    url: site.nats.url,
-    user,
-    password,
-    name: "cli.status",
-    log,
-    connectTimeoutMs: CONNECT_TIMEOUT_MS,
-  };
-  return connectBus(options).catch((error: unknown) => {
-    if (error instanceof MortiseError && error.code === "MORTISE_TRANSPORT_UNAVAILABLE") return undefined;
-    throw error;
-  });
 }
 
 async function printLiveOn(site: SiteConfig, runId: string, output: OutputOptions): Promise<void> {
@@ -78,6 +57,8 @@ async function printLive(
   output: OutputOptions,
 ): Promise<void> {
   const records = await readRunRecords(bus, runId);
+  const rewards = await readRewards(bus, runId);
+  const verdicts = outcomeCounts(standingVerdicts(rewards).values());
   const warnings = await withManagers(bus, site, managerWarnings);
   const { sampled, trained, baselineOnly, excluded, unconsumed } = recomputedLedger(records);
   const excludedTokens = excluded.reduce((sum, { tokens }) => sum + Number(tokens), 0);
@@ -96,6 +77,8 @@ async function printLive(
     trials: records.endedTrials,
     groups: records.groups.length,
     tokens,
+    verdicts,
+    regraded: rewards.regrades.size,
     warnings,
   };
   printResult(output, status, () => [
@@ -103,6 +86,7 @@ async function printLive(
     `tokens: ${Object.entries(tokens)
       .map(([name, count]) => `${name} ${count}`)
       .join(", ")}`,
+    `verdicts: ${countsLine(verdicts)}${rewards.regrades.size === 0 ? "" : ` (${rewards.regrades.size} graded again)`}`,
     ...warnings.map((warning) => `warning: ${warning}`),
   ]);
 }

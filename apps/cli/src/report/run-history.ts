@@ -1,0 +1,174 @@
+/**
+ * Owns reading what is recorded of a run's trials: from the streams where its bus answers, from its archive where not.
+ * Both give the same messages. Does not judge them (trial-facts.ts).
+ *
+ * H1  Of a trial only its last word counts: the transition that closed it, and the last judgement of its evidence.
+ */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { type DescMessage, fromJson, type JsonValue, type MessageShape } from "@bufbuild/protobuf";
+import { readArchive, readTurns } from "@mortise/archiver";
+import {
+  CaptureRecordSchema,
+  filter,
+  MortiseError,
+  type Regrade,
+  RegradeSchema,
+  type RunConfig,
+  RunRecord,
+  type SandboxReport,
+  SandboxReportSchema,
+  type SessionSealed,
+  SessionSealedSchema,
+  type SiteConfig,
+  TrialState,
+  type TrialTransition,
+  TrialTransitionSchema,
+  type Turn,
+  type Verdict,
+  VerdictSchema,
+} from "@mortise/contracts";
+import { type Bus, parseStrict, readRunConfig, readSiteConfig } from "@mortise/kernel";
+import { projectPaths, runPaths } from "../quickstart/run-directory.js";
+import { readAll } from "../run-records.js";
+import { connectIfUp } from "../site-bus.js";
+
+export interface RunHistory {
+  readonly run: string;
+  readonly source: "streams" | "archive";
+  /** Undefined where only an archive is left. */
+  readonly config: RunConfig | undefined;
+  /** The transition that closed each trial, in the order they were closed. */
+  readonly closed: readonly TrialTransition[];
+  /** By trial. */
+  readonly seals: ReadonlyMap<string, SessionSealed>;
+  /** By trial; the last judgement of a verdict's evidence stands in its place. */
+  readonly verdicts: ReadonlyMap<string, Verdict>;
+  readonly regraded: ReadonlySet<string>;
+  /** The sandbox's last report, by trial. */
+  readonly sandboxes: ReadonlyMap<string, SandboxReport>;
+  /** Of all sessions, in the order they were captured. */
+  readonly turns: readonly Turn[];
+}
+
+export interface RunPlace {
+  /** Site file of a run that is not a quick start. */
+  readonly site?: string | undefined;
+  /** Archive directory to read instead of the streams. */
+  readonly archive?: string | undefined;
+}
+
+/** @throws MortiseError MORTISE_OPERATOR_RUN_UNKNOWN when nothing is recorded of the run */
+export async function readRunHistory(run: string, place: RunPlace): Promise<RunHistory> {
+  const local = runPaths(projectPaths(), run);
+  const siteFile = place.site ?? (existsSync(local.site) ? local.site : undefined);
+  const site = siteFile === undefined ? undefined : await readSiteConfig(siteFile);
+  const bus = place.archive === undefined && site !== undefined ? await connectIfUp(site) : undefined;
+  if (bus !== undefined) {
+    try {
+      return known(await fromStreams(bus, run));
+    } finally {
+      await bus.close();
+    }
+  }
+  const config = existsSync(local.run) ? await readRunConfig(local.run) : undefined;
+  const directory = place.archive ?? (site && archiveOf(site));
+  if (directory === undefined) throw unknown(run);
+  return known(await fromArchive(directory, run, config));
+}
+
+export function archiveOf({ archiver, state }: SiteConfig): string {
+  return archiver.directory ?? join(state.directory, "archive");
+}
+
+export async function fromStreams(bus: Bus, run: string): Promise<RunHistory> {
+  const told = new Told();
+  await readAll(bus, "CAPTURES", filter.captures(run), CaptureRecordSchema, ({ record }) => {
+    if (record.case === "turn") told.turns.push(record.value);
+    if (record.case === "sealed") told.seals.set(record.value.trial, record.value);
+  });
+  await readAll(bus, "TRIALS", filter.trialStates(run), TrialTransitionSchema, (one) => told.transition(one));
+  await readAll(bus, "TRIALS", filter.trialSandboxes(run), SandboxReportSchema, (report) => {
+    told.sandboxes.set(report.trial, report);
+  });
+  await readAll(bus, "REWARDS", filter.rewards(run), VerdictSchema, (verdict) => told.verdict(verdict));
+  await readAll(bus, "REWARDS", filter.regrades(run), RegradeSchema, (regrade) => told.regrade(regrade));
+  return told.history(run, "streams", await storedConfig(bus, run));
+}
+
+/** @param config as the run file has it, where there is one */
+export async function fromArchive(
+  directory: string,
+  run: string,
+  config: RunConfig | undefined,
+): Promise<RunHistory> {
+  const told = new Told();
+  const records = async <D extends DescMessage>(table: string, schema: D): Promise<MessageShape<D>[]> =>
+    (await readArchive(directory, run, table)).map(({ record }) =>
+      // An archive may be of a newer version, whose further fields mean nothing here.
+      fromJson(schema, record as JsonValue, { ignoreUnknownFields: true }),
+    );
+  told.turns.push(...(await readTurns(directory, run)));
+  for (const seal of await records("seals", SessionSealedSchema)) told.seals.set(seal.trial, seal);
+  for (const one of await records("transitions", TrialTransitionSchema)) told.transition(one);
+  for (const report of await records("sandbox_reports", SandboxReportSchema))
+    told.sandboxes.set(report.trial, report);
+  for (const verdict of await records("verdicts", VerdictSchema)) told.verdict(verdict);
+  for (const regrade of await records("regrades", RegradeSchema)) told.regrade(regrade);
+  return told.history(run, "archive", config);
+}
+
+/** H1 */
+class Told {
+  readonly turns: Turn[] = [];
+  readonly seals = new Map<string, SessionSealed>();
+  readonly sandboxes = new Map<string, SandboxReport>();
+  private readonly closed = new Map<string, TrialTransition>();
+  private readonly verdicts = new Map<string, Verdict>();
+  private readonly regraded = new Set<string>();
+
+  transition(transition: TrialTransition): void {
+    if (transition.state === TrialState.CLOSED) this.closed.set(transition.trial, transition);
+  }
+
+  verdict(verdict: Verdict): void {
+    this.verdicts.set(verdict.trial, verdict);
+  }
+
+  regrade({ trial, judged }: Regrade): void {
+    if (judged === undefined) return;
+    this.verdicts.set(trial, judged);
+    this.regraded.add(trial);
+  }
+
+  history(run: string, source: RunHistory["source"], config: RunConfig | undefined): RunHistory {
+    const { turns, seals, sandboxes, verdicts, regraded } = this;
+    return {
+      run,
+      source,
+      config,
+      closed: [...this.closed.values()],
+      ...{ turns, seals, sandboxes, verdicts, regraded },
+    };
+  }
+}
+
+async function storedConfig(bus: Bus, run: string): Promise<RunConfig | undefined> {
+  const entry = await (await bus.kv("runs")).get(run);
+  if (!entry) return undefined;
+  const record: unknown = JSON.parse(new TextDecoder().decode(entry.value));
+  return parseStrict(RunRecord, record, { source: `KV runs/${run}` }).config;
+}
+
+function known(history: RunHistory): RunHistory {
+  if (history.closed.length === 0 && history.turns.length === 0) throw unknown(history.run);
+  return history;
+}
+
+function unknown(run: string): MortiseError {
+  return new MortiseError({
+    code: "MORTISE_OPERATOR_RUN_UNKNOWN",
+    message: `Nothing is recorded of a run ${run}.`,
+    detail: { field: "runId" },
+  });
+}
