@@ -290,6 +290,11 @@ export const ERROR_CATALOGUE = {
     meaning: "The configured sandbox backend cannot work on this host.",
     fix: "Install what the reason names, or set sandbox.backend to another.",
   },
+  MORTISE_SANDBOX_IMAGE_BUILD: {
+    disposition: "retry",
+    meaning: "A task's image could not be built for a reason outside the task.",
+    fix: "See the cause: network, space, time or the engine itself.",
+  },
   MORTISE_SANDBOX_IMAGE_DENIED: {
     disposition: "terminal",
     meaning: "A registry refuses access to an image.",
@@ -401,6 +406,11 @@ export const ERROR_CATALOGUE = {
     fix: "The trial was lost or has ended; its report says which.",
   },
 
+  MORTISE_TASK_BUILD: {
+    disposition: "terminal",
+    meaning: "A task's image cannot be built from its Dockerfile.",
+    fix: "Correct the named step of environment/Dockerfile; it is not tried again until the task changes.",
+  },
   MORTISE_TASK_DIGEST: {
     disposition: "terminal",
     meaning: "A task directory differs from the digest it was indexed with.",

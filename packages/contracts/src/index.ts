@@ -3,6 +3,7 @@
  * use it, configuration schemas, the error catalogue. No I/O; imported by every other package.
  */
 export * from "./config/engine.js";
+export * from "./config/image-build.js";
 export * from "./config/run.js";
 export * from "./config/run-record.js";
 export * from "./config/site.js";

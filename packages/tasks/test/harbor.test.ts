@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { MortiseError } from "@mortise/contracts";
@@ -83,7 +83,7 @@ describe("loadTask", () => {
       instruction: "Repair it.\n",
       agentTimeoutSec: 90.5,
       verifier: { timeoutSec: 20 },
-      environment: { memoryMb: 512, cpus: 1, workdir: "/workspace", network: { mode: "no-network" } },
+      environment: { memoryMb: 512, cpus: 1, network: { mode: "no-network" } },
       warnings: [],
     });
     expect(task.tests.expected).toBeUndefined();
@@ -224,6 +224,10 @@ user = 1000
     expect(loadTask(directory).environment.workdir).toBeUndefined();
     write({ "task.toml": "[environment]\ndocker_image = 'local/node'\nworkdir = '/testbed'\n" });
     expect(loadTask(directory).environment.workdir).toBe("/testbed");
+    write({ "task.toml": "" });
+    expect(loadTask(directory).environment.workdir).toBeUndefined();
+    mkdirSync(join(directory, "environment/repository"));
+    expect(loadTask(directory).environment.workdir).toBe("/workspace");
   });
 
   test("refuses expected tests that name one twice", () => {

@@ -14,10 +14,11 @@ import {
 } from "@mortise/kernel";
 import type { SandboxBackend } from "./backend/types.js";
 import { RecordStore } from "./content-store.js";
+import { TaskImages } from "./images/build/task-images.js";
 import { ManagerMetrics } from "./manager-metrics.js";
 import { RunOnce } from "./run-once.js";
 import { bindingOf } from "./sandbox-service.js";
-import { selectBackend } from "./select-backend.js";
+import { registryOf, selectBackend } from "./select-backend.js";
 import { HarnessShelf } from "./shelf/harnesses.js";
 import { Prewarmer } from "./shelf/prewarmer.js";
 import { TaskShelf } from "./shelf/tasks.js";
@@ -78,7 +79,15 @@ function assemble(ctx: ServiceContext, backend: SandboxBackend) {
     waiting: () => gate.waiting,
   });
   const context = managerContext(ctx, backend, metrics);
-  const tasks = new TaskShelf(backend, site, clock);
+  const images = new TaskImages({
+    backend: backend.name,
+    stateDirectory: path.join(ctx.stateDirectory, backend.name),
+    site: site.sandbox.images.build,
+    registry: registryOf(site.sandbox.images),
+    log,
+    clock,
+  });
+  const tasks = new TaskShelf(backend, site, clock, (task) => images.get(task));
   const harnesses = new HarnessShelf(backend, site, log);
   const templates = new TemplateShelf({
     backend,

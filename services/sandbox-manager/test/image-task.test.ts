@@ -12,6 +12,7 @@ import { DockerBackend } from "../src/backend/docker/backend.js";
 import { OWNER_LABEL } from "../src/backend/docker/engine.js";
 import { ownerMark } from "../src/backend/owner.js";
 import { RuncBackend } from "../src/backend/runc/backend.js";
+import { builtImages, removeBuiltImage } from "../src/images/build/built-image.js";
 import { decodePatch } from "../src/patch/codec.js";
 import { inlineOf, ManagerWorld, RUN } from "./manager-world.js";
 import { BROKEN, layoutHolds, layoutWithRepository, REPAIRED, writeTask } from "./task-images.js";
@@ -27,6 +28,12 @@ for (const backend of [
   else test.skip(`tasks in images on ${backend.name}: ${JSON.stringify(why)}`, () => undefined);
 }
 afterAll(() => rmSync(base, { recursive: true, force: true }));
+
+async function removeBuilt(stateDirectory: string): Promise<void> {
+  const docker = new Docker();
+  for (const built of await builtImages(docker, ownerMark(stateDirectory)))
+    await removeBuiltImage(docker, built);
+}
 
 describe.each(available)("tasks in images on %s", (backend) => {
   let world: ManagerWorld;
@@ -162,6 +169,30 @@ ${more}
     expect(world.manager.output).not.toContain("a-secret-of-the-host");
   }, 60_000);
 
+  test.runIf(available.includes("docker"))(
+    "a task that brings a Dockerfile runs in what is built of it",
+    async () => {
+      const builder = new DockerBackend({ stateDirectory: path.join(base, `builder-${backend}`) });
+      await builder.start();
+      const { digest } = await builder.prepareImage({ kind: "local", path: image });
+      await builder.stop();
+      const dockerfile = `FROM mortise-local:${digest.slice(0, 16)}\nENV SETTING=of-${path.basename(base)}\nCOPY more/ more/\n`;
+      const task = writeTask(tasks, "built", "[environment]\nmemory_mb = 256\nstorage_mb = 32\n", {
+        "environment/Dockerfile": dockerfile,
+        "environment/more/file.txt": "of the context\n",
+      });
+      world.model.reply = { write: { "src/add.cjs": REPAIRED } };
+      const { trial } = await world.started({ task, setupTimeoutMs: 120_000 });
+      expect(await world.ended(trial)).toMatchObject({ patchEntries: 1 });
+      const { body } = world.model.requests[0]!;
+      expect(body).toMatchObject({ cwd: "/testbed", setting: `of-${path.basename(base)}`, hasTests: false });
+      expect(body.files).toContain("more/file.txt");
+      expect(body.files).not.toContain(".git/refs/heads/later");
+      await removeBuilt(path.join(directory, "state/sandbox-manager", backend));
+    },
+    180_000,
+  );
+
   test("a health check has to pass before the trial is prepared, and is the same for grading", async () => {
     const check = (command: string) =>
       toml("", "").concat(
@@ -178,8 +209,12 @@ ${more}
   }, 60_000);
 
   test("what cannot be run is refused by the field that is wrong", async () => {
-    const built = writeTask(tasks, "built", "[agent]\n", { "environment/Dockerfile": "FROM scratch\n" });
-    expect(await failure(built)).toMatch(/MORTISE_TASK_INVALID: .*environment\.docker_image is absent/);
+    const unpinned = writeTask(tasks, "unpinned", "[agent]\n", { "environment/Dockerfile": "FROM debian\n" });
+    expect(await failure(unpinned)).toMatch(
+      available.includes("docker")
+        ? /MORTISE_TASK_BUILD: .*environment\/Dockerfile, line 1: debian is whatever/
+        : /MORTISE_TASK_INVALID: .*environment\.docker_image is absent/,
+    );
     const missing = writeTask(tasks, "missing", '[environment]\ndocker_image = "oci:nowhere"\n');
     expect(await failure(missing)).toContain("MORTISE_SANDBOX_IMAGE_UNKNOWN");
     const asking = writeTask(tasks, "asking", toml('env = { A = "${HOME}" }'));

@@ -48,7 +48,10 @@ export function addClean(program: Command, output: () => OutputOptions): void {
       const places: CleanedPlace[] = [];
       for (const { directory, runc } of await stateDirectories(site))
         places.push(...(await clean({ ...common, stateDirectory: directory, runc })));
-      const freedBytes = places.reduce((sum, { removed }) => sum + removed.bytes, 0);
+      const freedBytes = places.reduce(
+        (sum, { removed, images }) => sum + removed.bytes + (images?.removed.bytes ?? 0),
+        0,
+      );
       printResult(output(), { dryRun, freedBytes, places }, () =>
         places.length === 0
           ? ["there is nothing here that Mortise made"]
@@ -80,14 +83,17 @@ async function stateDirectories(site: string | undefined): Promise<StateDirector
 }
 
 function line(
-  { directory, state, reason, leftovers, removed, kept }: CleanedPlace,
+  { directory, state, reason, leftovers, removed, kept, images }: CleanedPlace,
   isDryRun: boolean,
 ): string {
   if (state !== "cleaned") return `${directory}: left alone, ${reason}`;
   const found = Object.entries(leftovers ?? {}).filter(([, count]) => count > 0);
   const left = found.map(([name, count]) => `${count} ${name}`).join(", ") || "nothing left behind";
-  const caches = `cache entries: ${removed.entries} (${size(removed.bytes)}) ${isDryRun ? "would go" : "gone"}, ${kept.entries} (${size(kept.bytes)}) stay`;
-  return `${directory}: ${left}${found.length > 0 ? (isDryRun ? " to remove" : " removed") : ""}; ${caches}`;
+  const counts = (what: Pick<CleanedPlace, "removed" | "kept">) =>
+    `${what.removed.entries} (${size(what.removed.bytes)}) ${isDryRun ? "would go" : "gone"}, ${what.kept.entries} (${size(what.kept.bytes)}) stay`;
+  const nBuilt = images === undefined ? 0 : images.removed.entries + images.kept.entries;
+  const built = nBuilt > 0 ? `; built images: ${counts(images!)}` : "";
+  return `${directory}: ${left}${found.length > 0 ? (isDryRun ? " to remove" : " removed") : ""}; cache entries: ${counts({ removed, kept })}${built}`;
 }
 
 function total(bytes: number, isDryRun: boolean): string {

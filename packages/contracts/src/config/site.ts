@@ -3,6 +3,7 @@
  * Does not own what a run does (see run.ts). Unknown keys are refused.
  */
 import { z } from "zod";
+import { ImageBuild } from "./image-build.js";
 
 const port = z.int().min(0).max(65_535);
 const positiveMs = z.int().min(1);
@@ -194,6 +195,7 @@ export const SiteConfig = z.strictObject({
             .min(1)
             .optional()
             .describe("File with registry logins as `docker login` writes it; Docker's own when absent."),
+          build: ImageBuild.prefault({}),
         })
         .prefault({}),
       maxConcurrentStarts: z
@@ -240,7 +242,9 @@ export const SiteConfig = z.strictObject({
         .int()
         .min(0)
         .default(1_073_741_824)
-        .describe("Bytes of templates kept (memory on runc); the longest unused go first, those in use stay."),
+        .describe(
+          "Bytes of templates kept (memory on runc); the longest unused go first, those in use stay.",
+        ),
       templateAgeMs: positiveMs
         .default(3_600_000)
         .describe("Time after its last use a template is kept, milliseconds."),

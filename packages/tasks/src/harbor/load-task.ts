@@ -177,11 +177,12 @@ function environmentOf(root: string, file: TaskFile): Task["environment"] {
     throw invalid(join(root, "task.toml"), "environment.os", "only linux is supported", 'Set os = "linux".');
   }
   const repository = join(root, "environment", "repository");
+  const hasRepository = statSync(repository, { throwIfNoEntry: false })?.isDirectory() === true;
   return {
     ...(hasDockerfile ? { dockerfile } : {}),
     ...(environment.docker_image === undefined ? {} : { dockerImage: environment.docker_image }),
-    ...(statSync(repository, { throwIfNoEntry: false })?.isDirectory() ? { repository } : {}),
-    ...workdirOf(environment),
+    ...(hasRepository ? { repository } : {}),
+    ...workdirOf(environment, hasRepository),
     cpus: environment.cpus,
     ...sizesOf(environment),
     buildTimeoutSec: environment.build_timeout_sec,
@@ -194,10 +195,13 @@ function environmentOf(root: string, file: TaskFile): Task["environment"] {
   };
 }
 
-/** An image knows where its work tree is; without one it is where every sandbox has it. */
-function workdirOf({ workdir, docker_image: image }: TaskFile["environment"]): { workdir?: string } {
+/** An image, named or built, knows where its work tree is; a repository without one is where every sandbox has it. */
+function workdirOf(
+  { workdir, docker_image: image }: TaskFile["environment"],
+  hasRepository: boolean,
+): { workdir?: string } {
   if (workdir !== undefined) return { workdir };
-  return image === undefined ? { workdir: DEFAULT_WORKDIR } : {};
+  return image === undefined && hasRepository ? { workdir: DEFAULT_WORKDIR } : {};
 }
 
 function healthcheckOf(file: HealthcheckFile): Healthcheck {

@@ -23,7 +23,9 @@ export type ImageSpec =
   | { readonly kind: "host" }
   | { readonly kind: "registry"; readonly reference: string }
   /** An OCI layout directory, a tar of one, or what `docker save` writes. `name` when it holds several. */
-  | { readonly kind: "local"; readonly path: string; readonly name?: string };
+  | { readonly kind: "local"; readonly path: string; readonly name?: string }
+  /** At the Docker engine already, for the docker backend only. */
+  | { readonly kind: "engine"; readonly name: string };
 
 /** What an image says of itself, where it says anything. */
 export interface ImageDefaults {

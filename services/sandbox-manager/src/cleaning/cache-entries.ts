@@ -16,6 +16,7 @@ export interface CacheEntry {
 const CACHES: readonly { readonly directory: string; readonly record?: string }[] = [
   { directory: "images" },
   { directory: "bases" },
+  { directory: "built" },
   { directory: "trees" },
   { directory: "store/layers", record: "layer.json" },
 ];
@@ -32,10 +33,10 @@ export function cacheEntries(stateDirectory: string): CacheEntry[] {
 }
 
 /** Those that are too old, and of the rest the oldest until what stays is small enough. */
-export function dispensable(
-  entries: readonly CacheEntry[],
+export function dispensable<T extends Pick<CacheEntry, "bytes" | "usedAtMs">>(
+  entries: readonly T[],
   { now, maxAgeMs, maxBytes }: { now: number; maxAgeMs: number; maxBytes: number },
-): CacheEntry[] {
+): T[] {
   const oldestFirst = entries.toSorted((a, b) => a.usedAtMs - b.usedAtMs);
   let left = entries.reduce((sum, { bytes }) => sum + bytes, 0);
   return oldestFirst.filter(({ bytes, usedAtMs }) => {

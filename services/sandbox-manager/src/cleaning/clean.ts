@@ -14,6 +14,7 @@ import { ProcessBackend } from "../backend/process/backend.js";
 import { RuncBackend } from "../backend/runc/backend.js";
 import type { BackendName, SandboxBackend, SweepReport } from "../backend/types.js";
 import { type CacheEntry, cacheEntries, dispensable, removeEntry } from "./cache-entries.js";
+import { cleanEngineImages } from "./engine-images.js";
 import { leftovers } from "./leftovers.js";
 
 export interface CleanOptions {
@@ -40,6 +41,8 @@ export interface CleanedPlace {
   /** What goes from the caches, and what stays. */
   readonly removed: { readonly entries: number; readonly bytes: number };
   readonly kept: { readonly entries: number; readonly bytes: number };
+  /** Of what was built at a Docker engine for it; absent where none answers, and where nothing was touched. */
+  readonly images?: Record<"removed" | "kept", { readonly entries: number; readonly bytes: number }>;
 }
 
 const BACKENDS: readonly BackendName[] = ["runc", "docker", "process"];
@@ -73,7 +76,11 @@ async function cleanBackend(
   });
   const owner = liveOwner(directory);
   if (owner !== undefined) return untouched("claimed", `process ${owner} uses it`);
-  if (options.isDryRun) return described(name, directory, await leftovers(name, directory), options);
+  if (options.isDryRun)
+    return {
+      ...described(name, directory, await leftovers(name, directory), options),
+      ...(await imagesOf(directory, options)),
+    };
   const backend = backendOf(name, directory, options.runc);
   const availability = await backend.availability();
   if (!availability.ok) return untouched("unavailable", availability.reason);
@@ -81,8 +88,9 @@ async function cleanBackend(
     const swept = await backend.start(); // C1
     const place = described(name, directory, swept, options);
     for (const entry of goingOf(directory, options)) removeEntry(entry);
+    const images = await imagesOf(directory, options);
     await backend.stop();
-    return place;
+    return { ...place, ...images };
   } catch (error) {
     if (!(error instanceof MortiseError) || error.code !== "MORTISE_SANDBOX_STATE_IN_USE") throw error;
     return untouched("claimed", error.message);
@@ -113,7 +121,14 @@ function goingOf(directory: string, { now, maxAgeMs, maxBytes }: CleanOptions): 
   return dispensable(cacheEntries(directory), { now, maxAgeMs, maxBytes });
 }
 
-function sizeOf(entries: readonly CacheEntry[]): { entries: number; bytes: number } {
+async function imagesOf(directory: string, options: CleanOptions): Promise<Pick<CleanedPlace, "images">> {
+  const images = await cleanEngineImages(directory, options);
+  return images === undefined
+    ? {}
+    : { images: { removed: sizeOf(images.removed), kept: sizeOf(images.kept) } };
+}
+
+function sizeOf(entries: readonly Pick<CacheEntry, "bytes">[]): { entries: number; bytes: number } {
   return { entries: entries.length, bytes: entries.reduce((sum, { bytes }) => sum + bytes, 0) };
 }
 

@@ -14,12 +14,12 @@ import {
   type Variables,
   withoutSecrets,
 } from "@mortise/tasks";
-import type { Image, SandboxBackend, SandboxSpec, SandboxUser, Tree } from "../backend/types.js";
+import type { Image, ImageSpec, SandboxBackend, SandboxSpec, SandboxUser, Tree } from "../backend/types.js";
 import { environmentOf } from "../environment.js";
 import { limitsFor, patchLimits } from "../limits.js";
 import type { Patch } from "../patch/patch.js";
 import { Shelf } from "./shelf.js";
-import { imageOf } from "./task-image.js";
+import { imageOf, notBuilt } from "./task-image.js";
 import { withinTime } from "./within-time.js";
 
 /** What an agent's sandbox of a task is made of. */
@@ -63,15 +63,18 @@ export class TaskShelf {
   readonly #site: SiteConfig;
   readonly #clock: Clock;
   readonly #host: HostVariables;
+  readonly #build: (task: Task) => Promise<ImageSpec>;
   readonly #tasks = new Shelf<ShelvedTask>();
   readonly #tests = new Shelf<Tree>();
   readonly #solutions = new Shelf<Patch>();
   #nSolutions = 0;
 
-  constructor(backend: SandboxBackend, site: SiteConfig, clock: Clock = systemClock) {
+  /** @param build makes the image of a task that has only a Dockerfile */
+  constructor(backend: SandboxBackend, site: SiteConfig, clock: Clock = systemClock, build = notBuilt) {
     this.#backend = backend;
     this.#site = site;
     this.#clock = clock;
+    this.#build = build;
     this.#host = { environment: process.env, allowed: site.sandbox.taskVariables };
   }
 
@@ -110,11 +113,12 @@ export class TaskShelf {
     const task = loadIndexedTask(this.#site.tasks.directory, ref);
     const { environment } = task;
     const own = resolveVariables(environment.env, this.#host, "environment.env");
+    const spec = imageOf(task) ?? (await this.#build(task));
     const image = await withinTime(
       this.#clock,
       environment.buildTimeoutSec * 1000,
       `environment.build_timeout_sec of ${task.id}`,
-      this.#backend.prepareImage(imageOf(task)),
+      this.#backend.prepareImage(spec),
     );
     const workdir = environment.workdir ?? image.defaults.workdir;
     if (workdir === undefined || workdir === "/")

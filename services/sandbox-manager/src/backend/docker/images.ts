@@ -132,6 +132,8 @@ export class DockerImages {
         return this.#pull(spec.reference);
       case "local":
         return this.#load(spec);
+      case "engine":
+        return this.#have(spec.name);
     }
   }
 
@@ -185,6 +187,12 @@ export class DockerImages {
         throw unusable(spec.path, (cause as Error).message);
       });
     return this.#made(digest, name, "local");
+  }
+
+  async #have(name: string): Promise<Image> {
+    const found = await this.#inspect(name);
+    if (found === undefined) throw unusable(name, "the engine does not have it");
+    return this.#made(found.Id.replace("sha256:", ""), name, "engine");
   }
 
   async #made(digest: string, name: string, kind: ImageSpec["kind"]): Promise<Image> {

@@ -73,7 +73,7 @@ export class ProcessBackend implements SandboxBackend {
     if (spec.kind === "host") return HOST;
     throw new MortiseError({
       code: "MORTISE_SANDBOX_BACKEND",
-      message: `the process backend has no images: ${spec.kind === "local" ? spec.path : spec.reference} needs another backend.`,
+      message: `the process backend has no images: ${nameOf(spec)} needs another backend.`,
       fix: "Set sandbox.backend to runc or docker.",
     });
   }
@@ -163,4 +163,9 @@ export class ProcessBackend implements SandboxBackend {
 
 function setupError(message: string): MortiseError {
   return new MortiseError({ code: "MORTISE_SANDBOX_SETUP", message });
+}
+
+function nameOf(spec: Exclude<ImageSpec, { kind: "host" }>): string {
+  if (spec.kind === "registry") return spec.reference;
+  return spec.kind === "local" ? spec.path : spec.name;
 }

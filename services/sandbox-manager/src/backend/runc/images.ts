@@ -44,6 +44,13 @@ export class RuncImages {
   }
 
   prepare(spec: ImageSpec): Promise<Image> {
+    if (spec.kind === "engine")
+      return Promise.reject(
+        new MortiseError({
+          code: "MORTISE_SANDBOX_SETUP",
+          message: `image ${spec.name} is at a Docker engine, which runc does not read.`,
+        }),
+      );
     if (spec.kind !== "host") return this.#pull(spec);
     this.#host ??= Promise.resolve().then(() => this.#prepareHost());
     return this.#host;
@@ -100,7 +107,7 @@ export class RuncImages {
     return { digest, kind: "host", defaults: { environment: {} } };
   }
 
-  async #pull(spec: Exclude<ImageSpec, { kind: "host" }>): Promise<Image> {
+  async #pull(spec: Exclude<ImageSpec, { kind: "host" | "engine" }>): Promise<Image> {
     this.#store ??= new ImageStore({
       directory: path.join(this.#directory, "store"),
       registry: this.#registry,
