@@ -7,8 +7,10 @@ import { addClean } from "./commands/clean.js";
 import { addCompose } from "./commands/compose.js";
 import { addConformance } from "./commands/conformance.js";
 import { addGrade } from "./commands/grade.js";
+import { addIntegrity } from "./commands/integrity.js";
 import { addProvision } from "./commands/provision.js";
 import { addQuickstart } from "./commands/quickstart.js";
+import { addRegrade } from "./commands/regrade.js";
 import { addReport } from "./commands/report.js";
 import { addRun } from "./commands/run.js";
 import { addRuns } from "./commands/runs.js";
@@ -41,6 +43,8 @@ for (const add of [
   addCapture,
   addConformance,
   addGrade,
+  addRegrade,
+  addIntegrity,
 ])
   add(program, output);
 acceptEverywhere(program);

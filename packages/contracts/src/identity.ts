@@ -128,6 +128,8 @@ const PUBLISH: Record<Exclude<BusUser, "admin">, readonly string[]> = {
     ...readKv("weights"),
   ],
   observer: [
+    // The client library asks for it before it opens a bucket of objects.
+    "$JS.API.INFO",
     ...["CAPTURES", "REWARDS", "TRIALS", "GROUPS", "METRICS", "WEIGHTS", "DLQ"].flatMap(followStream),
     ...["leases", "weights", "presence", "runs"].flatMap(readKv),
     ...readObjects("blobs"),

@@ -9,6 +9,8 @@ import { type Command, Option } from "commander";
 import { type OutputOptions, printResult } from "../output.js";
 import { projectPaths, type RunPaths, runPaths } from "../quickstart/run-directory.js";
 import { recomputedLedger, type Summary } from "../quickstart/summary.js";
+import { readRewards } from "../regrade/run-verdicts.js";
+import { countsLine, outcomeCounts, standingVerdicts } from "../regrade/standing.js";
 import { readRunRecords } from "../run-records.js";
 import { managerWarnings, withManagers } from "../sandbox-managers.js";
 import { connectAs, connectIfUp } from "../site-bus.js";
@@ -55,6 +57,8 @@ async function printLive(
   output: OutputOptions,
 ): Promise<void> {
   const records = await readRunRecords(bus, runId);
+  const rewards = await readRewards(bus, runId);
+  const verdicts = outcomeCounts(standingVerdicts(rewards).values());
   const warnings = await withManagers(bus, site, managerWarnings);
   const { sampled, trained, baselineOnly, excluded, unconsumed } = recomputedLedger(records);
   const excludedTokens = excluded.reduce((sum, { tokens }) => sum + Number(tokens), 0);
@@ -73,6 +77,8 @@ async function printLive(
     trials: records.endedTrials,
     groups: records.groups.length,
     tokens,
+    verdicts,
+    regraded: rewards.regrades.size,
     warnings,
   };
   printResult(output, status, () => [
@@ -80,6 +86,7 @@ async function printLive(
     `tokens: ${Object.entries(tokens)
       .map(([name, count]) => `${name} ${count}`)
       .join(", ")}`,
+    `verdicts: ${countsLine(verdicts)}${rewards.regrades.size === 0 ? "" : ` (${rewards.regrades.size} graded again)`}`,
     ...warnings.map((warning) => `warning: ${warning}`),
   ]);
 }
