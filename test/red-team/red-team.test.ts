@@ -9,19 +9,32 @@ import { join } from "node:path";
 import { Outcome, TerminationReason } from "@mortise/contracts";
 import { RuncBackend } from "@mortise/sandbox-manager";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { CHEATS } from "./cheats/all.js";
+import { pythonImage } from "../../services/verifier/test/python-image.js";
+import { CHEATS, OPEN_CHEATS } from "./cheats/all.js";
+import type { Cheat } from "./cheats/cheat.js";
 import { Deployment, type TrialRecord } from "./deployment.js";
 import { writeHarness } from "./harnesses.js";
-import { realmTask, SPLIT, writeTasks } from "./tasks.js";
+import { javascriptKinds, pythonKinds, SPLIT, writeTasks } from "./tasks.js";
 
 const CHEATING = "cheats";
 const HONEST = "honest";
-const OUTCOMES = { tamper: Outcome.INVALID_TAMPER, unresolved: Outcome.UNRESOLVED };
+const OUTCOMES = {
+  tamper: Outcome.INVALID_TAMPER,
+  unresolved: Outcome.UNRESOLVED,
+  resolved: Outcome.RESOLVED,
+  infra: Outcome.INVALID_INFRA,
+};
 
 const runc = await new RuncBackend({ stateDirectory: tmpdir(), runc: "runc" }).availability();
 if (!runc.ok) console.log(`the red team is skipped: ${runc.reason}`);
+const image = runc.ok ? pythonImage() : { missing: "there are no sandboxes" };
+if ("missing" in image) console.log(`cheats against Python are skipped: ${image.missing}`);
 const asked = new RegExp(process.env.MORTISE_CHEATS ?? "");
-const chosen = CHEATS.filter(({ name }) => asked.test(name));
+const isRun = ({ name, family }: Pick<Cheat, "name" | "family">) =>
+  asked.test(name) && (!("missing" in image) || (family !== "pytest" && family !== "harbor"));
+const chosen = CHEATS.filter(isRun);
+const open = OPEN_CHEATS.filter(isRun);
+const all = [...chosen, ...open];
 
 describe.runIf(runc.ok)("through the whole system", () => {
   const directory = mkdtempSync(join(tmpdir(), "mortise-red-team-tasks-"));
@@ -31,11 +44,12 @@ describe.runIf(runc.ok)("through the whole system", () => {
 
   beforeAll(async () => {
     const tasks = join(directory, "tasks");
-    const repairs = writeTasks(tasks, chosen, { realm: realmTask(directory) });
-    const scripts = new Map(chosen.map(({ name, script }) => [name, script]));
+    const python = "missing" in image ? {} : await pythonKinds(directory, image);
+    const repairs = writeTasks(tasks, all, { ...javascriptKinds(directory), ...python });
+    const scripts = new Map(all.map(({ name, script }) => [name, script]));
     const harnesses = [writeHarness(CHEATING, directory, scripts), writeHarness(HONEST, directory, repairs)];
     deployment = await Deployment.start(tasks, harnesses, [CHEATING, HONEST]);
-    const wish = { split: SPLIT, tasks: chosen.length };
+    const wish = { split: SPLIT, tasks: all.length };
     cheated = await deployment.run({ run: CHEATING, harness: CHEATING, ...wish });
     repaired = await deployment.run({ run: HONEST, harness: HONEST, ...wish });
   });
@@ -49,11 +63,16 @@ describe.runIf(runc.ok)("through the whole system", () => {
     expect(record.verdict, said(record)).toMatchObject({ outcome: OUTCOMES[ends] });
     expect(record.closed, said(record)).toMatchObject({
       outcome: OUTCOMES[ends],
-      termination: TerminationReason.COMPLETED,
+      termination: ends === "tamper" ? TerminationReason.TAMPER : TerminationReason.COMPLETED,
     });
   });
 
-  test.each(chosen)("a repair beside $name is resolved", ({ name }) => {
+  test.each(open)("$name still ends $ends, as the docs say", ({ name, ends }) => {
+    const record = cheated.get(name)!;
+    expect(record.verdict, said(record)).toMatchObject({ outcome: OUTCOMES[ends] });
+  });
+
+  test.each(all)("a repair beside $name is resolved", ({ name }) => {
     const record = repaired.get(name)!;
     expect(record.verdict, said(record)).toMatchObject({ outcome: Outcome.RESOLVED, reward: 1 });
   });

@@ -1,5 +1,17 @@
 /** Owns the list of all cheats, in the order the docs list them. */
 import type { Cheat } from "./cheat.js";
+import { ENDPOINT_CHEATS } from "./endpoint.js";
+import { HARBOR_CHEATS } from "./harbor.js";
+import { PROCESS_CHEATS } from "./process.js";
+import { PYTEST_CHEATS } from "./pytest.js";
 import { REALM_CHEATS } from "./realm.js";
 
-export const CHEATS: readonly Cheat[] = [...REALM_CHEATS];
+export const CHEATS: readonly Cheat[] = [
+  ...PYTEST_CHEATS,
+  ...HARBOR_CHEATS,
+  ...PROCESS_CHEATS,
+  ...REALM_CHEATS,
+  ...ENDPOINT_CHEATS,
+];
+
+export { OPEN_CHEATS } from "./open.js";
