@@ -6,6 +6,7 @@ import { addCheck } from "./commands/check.js";
 import { addClean } from "./commands/clean.js";
 import { addCompose } from "./commands/compose.js";
 import { addConformance } from "./commands/conformance.js";
+import { addExport } from "./commands/export.js";
 import { addGrade } from "./commands/grade.js";
 import { addIntegrity } from "./commands/integrity.js";
 import { addProvision } from "./commands/provision.js";
@@ -33,6 +34,7 @@ for (const add of [
   addCheck,
   addStatus,
   addReport,
+  addExport,
   addTasks,
   addTemplates,
   addRuns,

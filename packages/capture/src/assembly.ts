@@ -110,8 +110,13 @@ function sampledPart(turn: Turn, adoption: Adoption, delivery: Delivery): Sample
   };
 }
 
-/** How many leading tokens may be trained, and why the rest may not. */
-function trainableTokens(turn: Turn, sampled: number, adoption: Adoption, delivery: Delivery) {
+/** How many of a turn's `sampled` leading tokens may be trained, and why the rest, if any, may not. */
+export function trainableTokens(
+  turn: Turn,
+  sampled: number,
+  adoption: Adoption,
+  delivery: Delivery,
+): { readonly tokens: number; readonly reason: ExclusionReason } {
   if (turn.role !== TurnRole.TRAIN) return { tokens: 0, reason: ExclusionReason.ROLE };
   const adopted = adoption.adopted.get(turn.turn);
   if (adopted !== undefined) return { tokens: adopted, reason: ExclusionReason.NOT_ADOPTED };

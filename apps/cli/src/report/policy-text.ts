@@ -2,8 +2,7 @@
  * Owns reading captured ids as text: a context as messages, a turn's sampled ids as reply and calls. With the
  * checkpoint's own tokenizer, template and call syntax, as the proxy read them. Does not know trials.
  */
-import type { SampledPart, ToolSchema } from "@mortise/capture";
-import { unpackIds } from "@mortise/capture";
+import { type SampledPart, type ToolSchema, unpackIds } from "@mortise/capture";
 import type { SampledToolCall, Turn } from "@mortise/contracts";
 import { openCheckpointText, type Tokenizer } from "@mortise/policy";
 import {
@@ -51,6 +50,15 @@ export class PolicyText {
   /** @throws MortiseError naming the file of the checkpoint and the fix */
   static async open(checkpoint: string, policy: RenderingPolicy = {}): Promise<PolicyText> {
     return new PolicyText(await openCheckpointText(checkpoint), policy);
+  }
+
+  text(ids: Iterable<number>): string {
+    return this.tokenizer.decode(ids);
+  }
+
+  /** What a turn adds to its parent, and what it sampled. */
+  textOfTurn({ suffixIds, sampledIds }: Turn): string {
+    return this.tokenizer.decode([...unpackIds(suffixIds), ...unpackIds(sampledIds)]);
   }
 
   messages(ids: Int32Array): ContextMessage[] {
