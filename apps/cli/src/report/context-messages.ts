@@ -36,23 +36,33 @@ const PROBE_WORDS = ["system", "user", "reply", "first", "second"].map(
 ) as [string, string, string, string, string];
 
 export class ContextReader {
+  private readonly specials: readonly string[];
   private readonly marks: readonly Mark[];
 
   constructor(renderer: Renderer, tokenizer: Tokenizer) {
-    this.marks = marksOf(renderer, specialTexts(tokenizer));
+    this.specials = messageTokens(renderer, tokenizer);
+    this.marks = marksOf(renderer, this.specials);
   }
 
   /** The messages of a context or of a piece of one; the opening of the next reply at its end is none. */
   messages(text: string): ContextMessage[] {
     const found = this.findOpenings(text);
-    if (found.length === 0) return text.trim() === "" ? [] : [{ role: "unknown", text }];
-    return found.flatMap(({ mark, contentAt }, index) => {
+    const messages = this.between(text.slice(0, found[0]?.at ?? text.length));
+    for (const [index, { mark, contentAt }] of found.entries()) {
       const written = text.slice(contentAt, found[index + 1]?.at ?? text.length);
       const end = mark.closing === "" ? -1 : written.indexOf(mark.closing);
-      const content = end < 0 ? written : written.slice(0, end);
       const isNextReply = index === found.length - 1 && mark.role === "assistant" && end < 0;
-      return isNextReply ? [] : [{ role: mark.role, text: content }];
-    });
+      if (isNextReply) break;
+      messages.push({ role: mark.role, text: end < 0 ? written : written.slice(0, end) });
+      if (end >= 0) messages.push(...this.between(written.slice(end + mark.closing.length)));
+    }
+    return messages;
+  }
+
+  /** What stands between two messages is the template's glue, or a message in no form that is known. */
+  private between(text: string): ContextMessage[] {
+    const said = this.specials.reduce((rest, special) => rest.replaceAll(special, ""), text);
+    return said.trim() === "" ? [] : [{ role: "unknown", text }];
   }
 
   private findOpenings(text: string): { mark: Mark; at: number; contentAt: number }[] {
@@ -88,16 +98,19 @@ function marksOf(renderer: Renderer, specials: readonly string[]): Mark[] {
   });
   const plain = written(renderer, [{ role: "system", text: system }, said, answer([]), said], []);
   const withoutSystem = plain === "" ? written(renderer, [said, answer([]), said], []) : plain;
-  const results = written(
-    renderer,
-    [
-      said,
-      answer([CALL, { ...CALL, id: "probe1" }]),
-      { role: "tool", text: first, toolCallId: CALL.id },
-      { role: "tool", text: second, toolCallId: "probe1" },
-    ],
-    [PROBE],
-  );
+  const resultsOf = (calls: readonly ToolCall[], words: readonly string[]) =>
+    written(
+      renderer,
+      [
+        said,
+        answer(calls),
+        ...words.map((word, at) => ({ role: "tool" as const, text: word, toolCallId: calls[at]!.id })),
+      ],
+      [PROBE],
+    );
+  // Some templates know one call a turn.
+  const results =
+    resultsOf([CALL, { ...CALL, id: "probe1" }], [first, second]) || resultsOf([CALL], [second]);
   const around = (text: string, role: ContextRole, word: string): Mark[] => {
     const at = text.lastIndexOf(word);
     const opensAt = at < 0 ? -1 : lastSpecial(text.slice(0, at), specials);
@@ -128,7 +141,7 @@ function resultMarks(
 ): Mark[] {
   const [, , , first, second] = PROBE_WORDS;
   const between = text.slice(text.indexOf(first) + first.length, Math.max(text.indexOf(second), 0));
-  const isShared = between !== "" && lastSpecial(between, specials) < 0;
+  const isShared = text.includes(first) && between !== "" && lastSpecial(between, specials) < 0;
   if (!isShared) return around(text, "tool", second);
   const end = closingBehind(text, text.indexOf(second) + second.length, specials);
   return [
@@ -168,6 +181,10 @@ function closingBehind(text: string, from: number, specials: readonly string[]):
   return first === undefined ? "" : text.slice(from, first.at + first.special.length);
 }
 
-function specialTexts(tokenizer: Tokenizer): string[] {
-  return [...tokenizer.specialIds].flatMap((id) => tokenizer.tokenOf(id) ?? []);
+/** Special tokens that stand around messages: those around reasoning are inside one. */
+function messageTokens({ traits: { reasoning } }: Renderer, tokenizer: Tokenizer): string[] {
+  const inside = new Set(reasoning ? [reasoning.open, reasoning.close] : []);
+  return [...tokenizer.specialIds]
+    .flatMap((id) => tokenizer.tokenOf(id) ?? [])
+    .filter((text) => !inside.has(text));
 }
