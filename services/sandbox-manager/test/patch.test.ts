@@ -56,6 +56,35 @@ describe("building a patch", () => {
   });
 });
 
+describe("a patch ends, however much was left (P3)", () => {
+  test("leaves beyond the limit are not looked at", () => {
+    const builder = new PatchBuilder(tree(), LIMITS);
+    let n = 0;
+    // Each of them asks what lies below it, as a layer that replaces directories by files does.
+    for (; !builder.isFull; n++) {
+      builder.absent(`d/${n}`);
+      builder.present(`d/${n}`, leaf(""));
+    }
+    expect(n).toBe(100_000);
+    builder.present("one more", leaf(""));
+    const patch = builder.build();
+    expect(patch.entries).toHaveLength(100_000);
+    expect(patch.skipped).toEqual([{ path: "one more", reason: "over-limit" }]);
+  });
+
+  test("directories beyond the limit, and paths too long for the host, are not entered", () => {
+    const builder = new PatchBuilder(tree(entry("a", "1")), LIMITS);
+    const long = `${"n".repeat(200)}/`.repeat(11);
+    expect(builder.enters(long)).toBe(false);
+    builder.present(`${long}x`, leaf("x"));
+    for (let n = 2; n <= 100_001; n++) expect(builder.enters("d")).toBe(true);
+    expect(builder.isFull).toBe(false);
+    expect(builder.enters("one more")).toBe(false);
+    expect(builder.isFull).toBe(true);
+    expect(builder.build().skipped.map(({ reason }) => reason)).toEqual(Array(3).fill("over-limit"));
+  });
+});
+
 describe("containment", () => {
   test("paths", () => {
     for (const good of ["a", "a/b", "..a", "a/...", " "]) expect(isContainedPath(good)).toBe(true);

@@ -17,11 +17,16 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { MortiseError } from "@mortise/contracts";
+import { Pace } from "../patch/pace.js";
 import { isContainedPath } from "../patch/patch.js";
-import { readWithoutFollowing } from "../patch/snapshot.js";
+import { readWithoutFollowing, utf8Name } from "../patch/snapshot.js";
 import { packTar, type TarMember, unpackTar } from "../patch/tar.js";
 
-const MAX_TAR_BYTES = 256 * 1024 * 1024;
+/** Of one archive: it is made and read in memory. */
+export const MAX_TAR_BYTES = 256 * 1024 * 1024;
+export const MAX_TAR_MEMBERS = 100_000;
+/** The kernel's limit, with its closing zero. */
+const MAX_HOST_PATH_BYTES = 4095;
 
 /** Writes the files, directories and links of a tar below a directory of the sandbox. */
 export async function unpackBelow(
@@ -51,19 +56,32 @@ export async function unpackBelow(
   }
 }
 
-/** Packs regular files and links below a directory of the sandbox; other kinds are left out. */
-export function packBelow(root: string, directory: string): Promise<Uint8Array> {
+/**
+ * Packs regular files and links below a directory of the sandbox; other kinds are left out, and so are names that are
+ * no UTF-8 and paths the kernel would not take from here. Rejects when there is more than `MAX_TAR_BYTES` or
+ * `MAX_TAR_MEMBERS` of it, before it is read.
+ */
+export async function packBelow(root: string, directory: string): Promise<Uint8Array> {
   const top = resolveDirectory(root, directory.slice(1));
   const members: TarMember[] = [];
-  const walk = (relative: string): void => {
-    for (const name of readdirSync(path.join(top, relative)).sort()) {
+  const pace = new Pace();
+  let leftBytes = MAX_TAR_BYTES;
+  let leftMembers = MAX_TAR_MEMBERS;
+  const walk = async (relative: string): Promise<void> => {
+    const names = readdirSync(path.join(top, relative), { encoding: "buffer" }).map(utf8Name);
+    for (const name of names.filter((one) => one !== undefined).sort()) {
+      await pace.step();
       const member = relative === "" ? name : `${relative}/${name}`;
       const file = path.join(top, member);
+      if (Buffer.byteLength(file) > MAX_HOST_PATH_BYTES) continue;
       const stat = lstatSync(file);
       const mode = stat.mode & 0o777;
+      leftMembers -= 1;
+      leftBytes -= stat.isFile() ? stat.size : 0;
+      if (leftMembers < 0 || leftBytes < 0) throw new Error(`${directory} holds too much to be packed`);
       if (stat.isDirectory()) {
         members.push({ name: member, kind: "directory", mode });
-        walk(member);
+        await walk(member);
       } else if (stat.isSymbolicLink()) {
         members.push({ name: member, kind: "symlink", mode, target: readlinkSync(file) });
       } else if (stat.isFile()) {
@@ -71,7 +89,7 @@ export function packBelow(root: string, directory: string): Promise<Uint8Array> 
       }
     }
   };
-  walk("");
+  await walk("");
   return packTar(members);
 }
 

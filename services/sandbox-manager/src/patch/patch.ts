@@ -6,10 +6,18 @@
  *     empty directories and mode bits other than "executable" are no part of a change.
  * P2  Contained: every path is relative, free of `.`, `..` and `.git`; a symbolic link never leads out of the
  *     workspace; no entry lies below another entry.
+ * P3  Bounded: whatever an agent left, reading it ends, with what did not fit named `over-limit`. Nothing an agent can
+ *     do to its workspace makes its change unreadable.
  */
 import { createHash } from "node:crypto";
 import path from "node:path/posix";
 import type { DiffLimits, TreeEntry } from "../backend/types.js";
+
+/** Changed leaves of one patch, and directories looked into for them beyond one for each earlier leaf (P3). */
+const MAX_LEAVES = 100_000;
+const MAX_DIRECTORIES = 100_000;
+/** Of a path below the workspace; with the place of the workspace before it, it is one the kernel still takes (P3). */
+const MAX_PATH_BYTES = 2048;
 
 export type PatchEntry =
   | {
@@ -73,7 +81,12 @@ export class PatchBuilder {
   readonly #limits: DiffLimits;
   readonly #entries = new Map<string, PatchEntry>();
   readonly #skipped: SkippedChange[] = [];
+  /** Paths with an entry below them, now or earlier. */
+  readonly #parents = new Set<string>();
   #totalBytes = 0;
+  #nFound = 0;
+  #nDirectories = 0;
+  #isFull = false;
   #sorted: readonly string[] | undefined;
 
   constructor(base: { digest: string; entries: ReadonlyMap<string, TreeEntry> }, limits: DiffLimits) {
@@ -82,10 +95,26 @@ export class PatchBuilder {
     this.#limits = limits;
   }
 
+  /** Whether enough was found: what comes now is not looked at (P3). */
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
+  /** Whether a directory is to be looked into; if not, it is left out as a whole (P3). */
+  enters(directory: string): boolean {
+    this.#nDirectories += 1;
+    const isTooMany = this.#nDirectories > MAX_DIRECTORIES + this.#before.size;
+    if (isTooMany) this.#isFull = true;
+    if (!isTooMany && !isTooLong(directory)) return true;
+    this.skip(directory, "over-limit");
+    return false;
+  }
+
   /** A change is left out: the leaf, if there was one, counts as unchanged. */
   skip(leafPath: string, reason: SkippedChange["reason"]): void {
     this.#forget(leafPath);
     this.#skipped.push({ path: leafPath, reason });
+    this.#count();
   }
 
   /** A leaf exists afterwards; nothing is recorded if it is as it was before. */
@@ -93,20 +122,22 @@ export class PatchBuilder {
     this.#forget(leafPath);
     const reason = this.#reasonToSkip(leafPath, leaf);
     if (reason !== undefined) {
-      this.#skipped.push({ path: leafPath, reason });
+      this.skip(leafPath, reason);
       return;
     }
     const entry = asEntry(leafPath, leaf);
     if (isUnchanged(this.#before.get(leafPath), entry)) return;
     if (entry.kind === "file") this.#totalBytes += entry.content.byteLength;
-    this.#entries.set(leafPath, entry);
+    this.#set(entry);
+    this.#count();
   }
 
   /** Every leaf at or below a path is gone, earlier ones and found ones, unless `present` is told of it later. */
   absent(removedPath: string): void {
     const below = `${removedPath}/`;
-    for (const leafPath of this.#entries.keys())
-      if (leafPath === removedPath || leafPath.startsWith(below)) this.#forget(leafPath);
+    this.#forget(removedPath);
+    if (this.#parents.has(removedPath))
+      for (const leafPath of this.#entries.keys()) if (leafPath.startsWith(below)) this.#forget(leafPath);
     if (this.#before.has(removedPath)) {
       this.missing(removedPath);
       return;
@@ -118,7 +149,7 @@ export class PatchBuilder {
 
   /** One earlier leaf is gone; what is below its path now stays. */
   missing(leafPath: string): void {
-    if (!isGitMetadata(leafPath)) this.#entries.set(leafPath, { kind: "deleted", path: leafPath });
+    if (!isGitMetadata(leafPath)) this.#set({ kind: "deleted", path: leafPath });
   }
 
   /** Whether there is a leaf at a path, by what is known so far. */
@@ -142,6 +173,18 @@ export class PatchBuilder {
     };
   }
 
+  /** Thousands of new leaves must not each look at all the others: `absent` asks who has anything below. */
+  #set(entry: PatchEntry): void {
+    this.#entries.set(entry.path, entry);
+    let at = path.dirname(entry.path);
+    for (; at !== "." && !this.#parents.has(at); at = path.dirname(at)) this.#parents.add(at);
+  }
+
+  #count(): void {
+    this.#nFound += 1;
+    if (this.#nFound >= MAX_LEAVES) this.#isFull = true;
+  }
+
   #forget(leafPath: string): void {
     const entry = this.#entries.get(leafPath);
     if (entry?.kind === "file") this.#totalBytes -= entry.content.byteLength;
@@ -156,6 +199,7 @@ export class PatchBuilder {
 
   #reasonToSkip(leafPath: string, leaf: FoundLeaf): SkippedChange["reason"] | undefined {
     if (isGitMetadata(leafPath)) return "git-metadata";
+    if (this.#isFull || isTooLong(leafPath)) return "over-limit";
     if (leaf.kind === "symlink")
       return isContainedLink(leafPath, leaf.target) ? undefined : "symlink-leaves-workspace";
     const { maxFileBytes, maxTotalBytes } = this.#limits;
@@ -174,6 +218,10 @@ function firstNotBelow(sorted: readonly string[], path: string): number {
     else high = middle;
   }
   return low;
+}
+
+function isTooLong(leafPath: string): boolean {
+  return Buffer.byteLength(leafPath) > MAX_PATH_BYTES;
 }
 
 function isGitMetadata(leafPath: string): boolean {

@@ -33,6 +33,14 @@ const EXPECTED = [
   ["twin", "file", 0o644, "same\n"],
 ];
 
+/** Paths no host call takes, names that are no text, a file of 1 TiB that takes no space; and one plain file. */
+const UNREADABLE = `const fs = require("node:fs");
+  fs.writeFileSync("a file", "x");
+  fs.mkdirSync(Buffer.from([0x64, 0xff]));
+  fs.writeFileSync(Buffer.from([0x64, 0xff, 0x2f, 0xfe]), "x");
+  fs.closeSync(fs.openSync("z hole", "w")); fs.truncateSync("z hole", 2 ** 40);
+  for (let depth = 0; depth < 30; depth++) { fs.mkdirSync("n".repeat(200)); process.chdir("n".repeat(200)); }`;
+
 export function describeFiles(kit: Kit): void {
   async function changed(workdir?: string) {
     const sandbox = await kit.create(workdir === undefined ? {} : { workdir });
@@ -149,6 +157,21 @@ export function describeFiles(kit: Kit): void {
       await kit.output(sandbox, "echo changed > README.md; echo here > /tmp/here");
       expect(readFileSync(path.join(sandbox.hostRoot, "workspace/README.md"), "utf8")).toBe("changed\n");
       expect(readFileSync(path.join(sandbox.hostRoot, "tmp/here"), "utf8")).toBe("here\n");
+    });
+
+    test("nothing an agent leaves makes its change unreadable", async () => {
+      const sandbox = await kit.create();
+      expect((await kit.run(sandbox, ["node", "-e", UNREADABLE])).outcome).toEqual({
+        kind: "exited",
+        code: 0,
+      });
+      await sandbox.quiesce();
+      const { entries, skipped } = await sandbox.diff(DIFF_LIMITS);
+      expect(entries.map((entry) => entry.path)).toEqual(["a file"]);
+      const reasons = new Map(skipped.map(({ path: name, reason }) => [name.slice(0, 1), reason]));
+      expect(Object.fromEntries(reasons)).toEqual({ d: "name-not-utf8", n: "over-limit", z: "over-limit" });
+      // A hole is as long as it says: it must not become that much memory.
+      await expect(sandbox.getTar("/workspace")).rejects.toThrow("holds too much to be packed");
     });
 
     test("links an agent planted lead the host nowhere", async () => {

@@ -11,11 +11,17 @@ import type Docker from "dockerode";
 import { extract } from "tar-stream";
 import { type FoundLeaf, type Patch, PatchBuilder, sha256 } from "../../patch/patch.js";
 import { packTar, type TarMember } from "../../patch/tar.js";
+import { MAX_TAR_BYTES, MAX_TAR_MEMBERS } from "../files.js";
 import { digestOfEntries } from "../tree-store.js";
 import type { DiffLimits, Tree, TreeEntry } from "../types.js";
 
 /** What an undecodable byte of a name has become. */
 const NOT_UTF8 = "\ufffd";
+/**
+ * Content read for one diff or one archive. What is unchanged is known by its digest only, so all of a workspace is
+ * read, and a hole costs as much as what it stands for.
+ */
+const MAX_READ_BYTES = 8 * 1024 ** 3;
 /** Bits of Go's `FileMode`, in which the engine describes a file. */
 const GO_MODE_DIRECTORY = 2 ** 31;
 const GO_MODE_SYMLINK = 2 ** 27;
@@ -36,9 +42,10 @@ export async function readContainerTree(container: Docker.Container, directory: 
   const why = await whyNoDirectory(container, directory);
   if (why !== undefined) throw new NoSuchDirectory(directory, why);
   const entries = new Map<string, TreeEntry>();
-  for await (const found of leavesOf(container, directory, () => false)) {
+  for await (const found of leavesOf(container, directory, { isWanted: () => false })) {
     const isHidden = found.path.includes(NOT_UTF8) || found.path.split("/").includes(".git");
-    if (found.kind === "special" || isHidden) continue;
+    if (found.kind === "special" || found.kind === "directory" || found.kind === "unread" || isHidden)
+      continue;
     const entry = found.kind === "hardlink" ? entries.get(found.target) : found.entry;
     if (entry !== undefined) entries.set(found.path, { ...entry, path: found.path });
   }
@@ -65,9 +72,15 @@ export async function diffContainer(
   const isWanted = (size: number) => size <= limits.maxFileBytes;
   // Whoever may write to `/` may also remove or replace the workspace itself, or a directory above it.
   const isThere = (await whyNoDirectory(container, directory)) === undefined;
-  const leaves = isThere ? leavesOf(container, directory, isWanted) : [];
+  const leaves = isThere ? leavesOf(container, directory, { isWanted, maxBytes: MAX_READ_BYTES }) : [];
   for await (const found of leaves) {
+    if (builder.isFull || found.kind === "unread") {
+      // Of what was not looked at nobody knows whether it is there.
+      builder.skip(found.path, "over-limit");
+      return builder.build();
+    }
     if (found.path.includes(NOT_UTF8)) builder.skip(found.path, "name-not-utf8");
+    else if (found.kind === "directory") builder.enters(found.path);
     else if (found.kind === "special") builder.skip(found.path, "special-file");
     else {
       const source = found.kind === "hardlink" ? seen.get(found.target) : found;
@@ -86,10 +99,16 @@ export async function diffContainer(
   return builder.build();
 }
 
-/** Regular files and links below a directory of a container that has ended, as a tar. */
+/**
+ * Regular files and links below a directory of a container that has ended, as a tar. Rejects when there is more than
+ * `MAX_TAR_BYTES` or `MAX_TAR_MEMBERS` of it, before it is read.
+ */
 export async function packContainer(container: Docker.Container, directory: string): Promise<Uint8Array> {
   const members: TarMember[] = [];
-  for await (const found of leavesOf(container, directory, () => true)) {
+  const all = { isWanted: () => true, maxBytes: MAX_TAR_BYTES };
+  for await (const found of leavesOf(container, directory, all)) {
+    if (found.kind === "unread" || members.length >= MAX_TAR_MEMBERS)
+      throw new Error(`${directory} holds too much to be packed`);
     if (found.kind === "symlink")
       members.push({ name: found.path, kind: "symlink", mode: 0o777, target: found.target });
     else if (found.kind === "file")
@@ -117,7 +136,17 @@ type Found =
   | FoundFile
   | FoundLink
   | { readonly kind: "hardlink"; readonly path: string; readonly target: string }
-  | { readonly kind: "special"; readonly path: string };
+  | { readonly kind: "special"; readonly path: string }
+  | { readonly kind: "directory"; readonly path: string }
+  /** The last one: it, and what would have come after it, is more than may be read. */
+  | { readonly kind: "unread"; readonly path: string };
+
+interface Reading {
+  /** Whether the content of a file of this size is kept. */
+  readonly isWanted: (size: number) => boolean;
+  /** Of all files together. */
+  readonly maxBytes?: number;
+}
 
 function isSame(before: TreeEntry | undefined, found: FoundFile | FoundLink): boolean {
   const { kind, mode, sha256: digest } = found.entry;
@@ -139,7 +168,7 @@ async function withContent(
 ): Promise<FoundFile | FoundLink> {
   if (found.kind === "symlink" || found.content !== undefined || !isWanted(found.size)) return found;
   const file = path.join(directory, found.origin);
-  for await (const one of leavesOf(container, file, () => true))
+  for await (const one of leavesOf(container, file, { isWanted: () => true }))
     if (one.kind === "file" && one.content !== undefined) return { ...found, content: one.content };
   return found;
 }
@@ -154,40 +183,52 @@ function leafOf(found: FoundFile | FoundLink): FoundLeaf {
   return { kind: "file", isExecutable: entry.mode === 0o755, size, read };
 }
 
-/** A directory's leaves by paths relative to it; of a file, the file under an empty path. */
+/** What is below a directory by paths relative to it; of a file, the file under an empty path. */
 async function* leavesOf(
   container: Docker.Container,
   directory: string,
-  isWanted: (size: number) => boolean,
+  { isWanted, maxBytes = Number.POSITIVE_INFINITY }: Reading,
 ): AsyncGenerator<Found> {
   const top = path.basename(directory);
   const relative = (name: string) => (name === top ? "" : name.slice(top.length + 1).replace(/\/$/, ""));
-  const archive = await container.getArchive({ path: directory });
+  const archive = (await container.getArchive({ path: directory })) as Readable;
   const members = extract();
-  (archive as Readable).on("error", (error) => members.destroy(error)).pipe(members);
-  for await (const member of members) {
-    const { name, type, linkname, mode, size } = member.header;
-    const at = relative(name);
-    const content: Uint8Array[] = [];
-    const hash = createHash("sha256");
-    const isKept = isWanted(size ?? 0);
-    for await (const chunk of member as AsyncIterable<Uint8Array>) {
-      hash.update(chunk);
-      if (isKept) content.push(chunk);
+  archive.on("error", (error) => members.destroy(error)).pipe(members);
+  let leftBytes = maxBytes;
+  try {
+    for await (const member of members) {
+      const { name, type, linkname, mode, size = 0 } = member.header;
+      const at = relative(name);
+      leftBytes -= size;
+      if (leftBytes < 0) {
+        yield { kind: "unread", path: at };
+        return;
+      }
+      const content: Uint8Array[] = [];
+      const hash = createHash("sha256");
+      const isKept = isWanted(size);
+      for await (const chunk of member as AsyncIterable<Uint8Array>) {
+        hash.update(chunk);
+        if (isKept) content.push(chunk);
+      }
+      if (type === "directory") {
+        if (at !== "") yield { kind: "directory", path: at };
+      } else if (type === "symlink") yield linkOf(at, linkname ?? "");
+      else if (type === "link") yield { kind: "hardlink", path: at, target: relative(linkname ?? "") };
+      else if (type === "file" || type === "contiguous-file") {
+        const entry = {
+          path: at,
+          kind: "file" as const,
+          mode: ((mode ?? 0) & 0o100) === 0 ? 0o644 : 0o755,
+          sha256: hash.digest("hex"),
+        };
+        const kept = isKept ? { content: Buffer.concat(content) } : {};
+        yield { kind: "file", path: at, origin: at, entry, size, ...kept };
+      } else yield { kind: "special", path: at };
     }
-    if (type === "directory") continue;
-    if (type === "symlink") yield linkOf(at, linkname ?? "");
-    else if (type === "link") yield { kind: "hardlink", path: at, target: relative(linkname ?? "") };
-    else if (type === "file" || type === "contiguous-file") {
-      const entry = {
-        path: at,
-        kind: "file" as const,
-        mode: ((mode ?? 0) & 0o100) === 0 ? 0o644 : 0o755,
-        sha256: hash.digest("hex"),
-      };
-      const kept = isKept ? { content: Buffer.concat(content) } : {};
-      yield { kind: "file", path: at, origin: at, entry, size: size ?? 0, ...kept };
-    } else yield { kind: "special", path: at };
+  } finally {
+    // Whoever looks at no more of it must not leave the engine reading on.
+    archive.destroy();
   }
 }
 

@@ -6,6 +6,7 @@
  */
 import { lstatSync, readdirSync } from "node:fs";
 import path from "node:path";
+import { Pace } from "../../patch/pace.js";
 import { type Patch, PatchBuilder } from "../../patch/patch.js";
 import { leafAt, utf8Name } from "../../patch/snapshot.js";
 import type { DiffLimits, Tree } from "../types.js";
@@ -17,17 +18,18 @@ import { isOpaque } from "./syscalls.js";
  * @param uppers roots of the layers, topmost first
  * @param workdir absolute path of the tree inside
  */
-export function diffUppers(
+export async function diffUppers(
   tree: Tree,
   uppers: readonly string[],
   workdir: string,
   limits: DiffLimits,
-): Patch {
+): Promise<Patch> {
   const builder = new PatchBuilder(tree, limits);
+  const pace = new Pace();
   for (const upper of uppers.toReversed()) {
     const workspace = workspaceIn(upper, workdir);
     if (workspace.hidesLower) for (const leafPath of builder.leaves()) builder.absent(leafPath);
-    if (workspace.directory !== undefined) walk(builder, workspace.directory, "");
+    if (workspace.directory !== undefined) await walk({ builder, pace, upper: workspace.directory }, "");
   }
   return builder.build();
 }
@@ -46,11 +48,22 @@ function workspaceIn(upper: string, workdir: string): { directory?: string; hide
   return { directory, hidesLower };
 }
 
-function walk(builder: PatchBuilder, upper: string, relative: string): void {
+interface Walk {
+  readonly builder: PatchBuilder;
+  readonly pace: Pace;
+  /** The workspace in the layer. */
+  readonly upper: string;
+}
+
+async function walk(at: Walk, relative: string): Promise<void> {
+  const { builder, pace, upper } = at;
+  if (relative !== "" && !builder.enters(relative)) return;
   const directory = path.join(upper, relative);
   const children = readdirSync(directory, { withFileTypes: true, encoding: "buffer" });
   if (relative !== "" && isOpaque(directory)) builder.absent(relative);
   for (const child of children) {
+    if (builder.isFull) return;
+    await pace.step();
     const name = utf8Name(child.name);
     if (name === undefined) {
       builder.skip(path.join(relative, child.name.toString("latin1")), "name-not-utf8");
@@ -59,7 +72,7 @@ function walk(builder: PatchBuilder, upper: string, relative: string): void {
     const leafPath = relative === "" ? name : `${relative}/${name}`;
     if (child.isDirectory()) {
       if (builder.isLeaf(leafPath)) builder.absent(leafPath);
-      walk(builder, upper, leafPath);
+      await walk(at, leafPath);
     } else recordLeaf(builder, upper, leafPath);
   }
 }
