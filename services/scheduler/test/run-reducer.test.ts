@@ -1,11 +1,19 @@
 import { create } from "@bufbuild/protobuf";
-import { ExclusionReason, RunPhase, SessionSealedSchema, TerminationReason } from "@mortise/contracts";
+import {
+  ExclusionReason,
+  Outcome,
+  RunPhase,
+  SessionSealedSchema,
+  TerminationReason,
+} from "@mortise/contracts";
 import { describe, expect, it } from "vitest";
+import { transitionOf } from "../src/edge/transition.js";
 import type { Effect } from "../src/run/effects.js";
 import type { RunMessage, TrialFact } from "../src/run/messages.js";
 import { runReducer } from "../src/run/reducer.js";
 import { launchRoom } from "../src/run/slots.js";
 import { initialRunState, type RunState } from "../src/run/state.js";
+import { isTaskFault } from "../src/termination-policy.js";
 import type { Trial } from "../src/trial/trial.js";
 import { closedCount, SimulatedWorld, testPlan } from "./simulated-world.js";
 
@@ -24,6 +32,8 @@ function feed(...messages: RunMessage[]): { state: RunState; effects: Effect[]; 
   };
   return go([{ kind: "reconciled" }, ...messages]);
 }
+
+type RecordEffect = Extract<Effect, { kind: "record" }>;
 
 const opened = (effects: readonly Effect[]) => effects.filter(({ kind }) => kind === "open").length;
 const about = (trial: string, fact: TrialFact): RunMessage => ({ kind: "trial", trial, fact });
@@ -83,6 +93,32 @@ describe("a trial", () => {
     const place = state.groups.get("before")!.places[0]!;
     expect(place.current).toBe("before-0-0r1");
     expect(place.history).toMatchObject([{ standing: "infra", sampledTokens: 4n, sealSequence: 9n }]);
+  });
+
+  it("whose task cannot be set up is an invalid task: sealed, not retried, and no fault of the policy", () => {
+    const failed: TrialFact = {
+      kind: "failed",
+      termination: TerminationReason.SETUP_FAILED,
+      reason: "MORTISE_SANDBOX_SEAL_ANSWER: found",
+      isTaskFault: isTaskFault("MORTISE_SANDBOX_SEAL_ANSWER"),
+      stages: [],
+    };
+    const seal = create(SessionSealedSchema, {});
+    const sealing = feed(...start, about("before-0-0", failed));
+    const { state, effects } = sealing.next(about("before-0-0", { kind: "sealed", seal, sequence: 9n }));
+    const place = state.groups.get("before")!.places[0]!;
+    expect(place.current).toBeUndefined();
+    expect(place.history).toMatchObject([{ standing: "task", outcome: Outcome.INVALID_TASK }]);
+    const records = effects.filter((effect) => effect.kind === "record" && effect.trial.id === "before-0-0");
+    const outcomes = records.map((effect) => transitionOf(effect as RecordEffect, 0).outcome);
+    // The seal's record says it too: a restart between the two must not launch it again.
+    expect(outcomes.slice(-2)).toEqual([Outcome.INVALID_TASK, Outcome.INVALID_TASK]);
+  });
+
+  it("whose task is at fault is told from hosts that failed by the error's code", () => {
+    expect(isTaskFault("MORTISE_HARNESS_UNFIT")).toBe(true);
+    expect(isTaskFault("MORTISE_SANDBOX_SETUP")).toBe(false);
+    expect(isTaskFault("")).toBe(false);
   });
 });
 

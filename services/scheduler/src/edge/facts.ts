@@ -15,6 +15,7 @@ import {
 } from "@mortise/contracts";
 import { type Bus, type Following, fromUnknown } from "@mortise/kernel";
 import type { RunMessage, TrialFact } from "../run/messages.js";
+import { isTaskFault } from "../termination-policy.js";
 
 /** Starts following; resolves when what was stored at the start has been sent. */
 export async function followFacts(
@@ -80,7 +81,8 @@ function factOf({ fact, lease, stages }: SandboxReport): TrialFact | undefined {
     }
     case "failed": {
       const { termination, code, reason } = fact.value;
-      return { kind: "failed", termination, reason: code === "" ? reason : `${code}: ${reason}`, stages };
+      const named = code === "" ? reason : `${code}: ${reason}`;
+      return { kind: "failed", termination, reason: named, isTaskFault: isTaskFault(code), stages };
     }
     default:
       return undefined;

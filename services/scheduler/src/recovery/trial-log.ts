@@ -5,7 +5,7 @@
  * L1  A transition written under a fence lower than one already seen in the stream is from a scheduler that had
  *     lost its lease: its place in the sequence counts, its content does not.
  */
-import { TrialState, type TrialTransition } from "@mortise/contracts";
+import { Outcome, TrialState, type TrialTransition } from "@mortise/contracts";
 import { standingOf } from "../trial/standing.js";
 import {
   type ClosedTrial,
@@ -64,6 +64,7 @@ export function liveTrial(last: TrialTransition, rngKey: string): Trial | undefi
     launchedVersion: Number(last.launchedVersion),
     session: { proxyAddress: last.proxyAddress, id: last.session },
     termination: last.termination,
+    ...(last.outcome === Outcome.INVALID_TASK ? { isTaskFault: true } : {}),
     ...(last.patch === undefined ? {} : { patch: last.patch }),
     ...(last.seal === undefined ? {} : { seal: last.seal }),
     sealSequence: last.sealSequence,

@@ -31,6 +31,8 @@ export type TrialFact =
       readonly kind: "failed";
       readonly termination: TerminationReason;
       readonly reason: string;
+      /** The task is at fault, not what it ran on. */
+      readonly isTaskFault?: boolean;
       readonly stages: readonly StageTime[];
     }
   | { readonly kind: "sealed"; readonly seal: SessionSealed; readonly sequence: bigint }

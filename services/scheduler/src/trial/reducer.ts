@@ -7,7 +7,7 @@
  * R3  Whatever ends a launched trial, its session is sealed before it closes, so that its tokens are counted (C5)
  *     and its token is dead; only a seal that no proxy gives within the deadline is given up.
  */
-import { type StageTime, TerminationReason, TrialState } from "@mortise/contracts";
+import { Outcome, type StageTime, TerminationReason, TrialState } from "@mortise/contracts";
 import type { Effect } from "../run/effects.js";
 import type { TrialFact } from "../run/messages.js";
 import type { RunPlan } from "../run/plan.js";
@@ -79,7 +79,8 @@ export function afterSeal(sealing: Trial, rules: TrialRules): TrialStep {
   const sealed: Trial = { ...sealing, termination };
   const record: Effect = { kind: "record", trial: sealed, state: TrialState.SEALED };
   if (!TERMINATION_POLICY[termination].isVerified) {
-    const step = close(sealed, { termination, outcome: outcomeOrUnspecified(undefined) });
+    const outcome = sealed.isTaskFault === true ? Outcome.INVALID_TASK : outcomeOrUnspecified(undefined);
+    const step = close(sealed, { termination, outcome });
     return { ...step, effects: [record, ...step.effects] };
   }
   const verifying: Trial = { ...sealed, stage: "verifying" };
@@ -168,6 +169,7 @@ function giveUp(trial: Trial, termination: TerminationReason, reason: string, ru
 
 type End = Pick<Extract<TrialFact, { kind: "ended" }>, "termination" | "patch" | "stages"> & {
   readonly reason?: string;
+  readonly isTaskFault?: boolean;
 };
 
 function seal(trial: Trial, end: End, rules: TrialRules): TrialStep {
@@ -177,6 +179,7 @@ function seal(trial: Trial, end: End, rules: TrialRules): TrialStep {
     termination: end.termination,
     ...(end.patch === undefined ? {} : { patch: end.patch }),
     ...(end.reason === undefined ? {} : { reason: end.reason }),
+    ...(end.isTaskFault === true ? { isTaskFault: true } : {}),
     stageTimes: [...trial.stageTimes, ...end.stages],
   };
   return { trial: sealing, effects: [{ kind: "seal", trial: sealing }, ...watchOf(sealing, rules.plan)] }; // R3

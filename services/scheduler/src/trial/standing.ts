@@ -12,6 +12,7 @@ export type Standing = "valid" | "infra" | "task" | "tamper" | "cancelled" | "st
 export function standingOf(termination: TerminationReason, outcome: Outcome, reward?: number): Standing {
   const { training } = TERMINATION_POLICY[termination];
   const isRewarded = reward !== undefined && Number.isFinite(reward);
+  if (training === "infra" && outcome === Outcome.INVALID_TASK) return "task";
   // A penalised tamper closes with its reward under its own termination; see closingOf.
   if (training !== "verdict") return training;
   switch (outcome) {

@@ -41,6 +41,8 @@ export interface Trial {
   readonly sandbox?: { readonly address: string; readonly lease: string };
   readonly termination?: TerminationReason;
   readonly reason?: string;
+  /** It could not run because of its task: known before it is sealed, and what it closes with. */
+  readonly isTaskFault?: boolean;
   readonly patch?: Content;
   readonly seal?: SessionSealed;
   /** Sequence of the seal on CAPTURES; 0 before. */
