@@ -5,7 +5,7 @@ before graded code exists, holds the nonce every record must carry. Two canaries
 run among the repository's own tests, hidden from its terminal output and exit status: whatever makes failing tests
 pass makes the second pass too.
 
-Works with Python 2.7 and 3, pytest 3.6 and later. A worker of pytest-xdist has no channel: its controller reports.
+Written for Python 2.7 and 3 and for pytest from 3.6 on. A worker of pytest-xdist has no channel: its controller reports.
 """
 import json
 import os
