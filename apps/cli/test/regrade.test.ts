@@ -131,6 +131,8 @@ const TRIALS: Readonly<Record<string, Told>> = {
   },
   broken: { outcome: Outcome.INVALID_INFRA },
 };
+/** A task whose only trial had no sandbox. */
+const UNTOLD = "untold";
 
 async function recordRun(): Promise<void> {
   for (const [trial, told] of Object.entries(TRIALS)) {
@@ -152,6 +154,15 @@ async function recordRun(): Promise<void> {
       dedupeId: `${RUN}/${trial}/closed`,
     });
   }
+  await bus.publish({
+    subject: subject.trialState(RUN, "never"),
+    schema: TrialTransitionSchema,
+    message: {
+      ...{ run: RUN, trial: "never", task: { id: UNTOLD }, state: TrialState.CLOSED },
+      termination: TerminationReason.SETUP_FAILED,
+    },
+    dedupeId: `${RUN}/never/closed`,
+  });
   const members = ["lost", "solved", "failed"].map((trial) => {
     const { outcome, reward } = TRIALS[trial]!;
     return { trial, outcome, ...(reward === undefined ? {} : { reward }) };
@@ -267,6 +278,20 @@ test("trials whose machinery failed are purged from an index of trials", async (
   const trials = rows.map((row) => JSON.parse(row) as { trial: string; task: string; reward: number });
   expect(trials.map(({ trial }) => trial).sort()).toEqual(["before", "failed", "lost", "moved", "solved"]);
   expect(trials.find(({ trial }) => trial === "lost")).toMatchObject({ task: ref.id, reward: 1 });
+});
+
+test("tasks a run says nothing of are left out of an index", async () => {
+  const index = join(base, "index.jsonl");
+  const row = (id: string) =>
+    JSON.stringify({
+      prompt: [{ role: "user", content: "Repair it." }],
+      reward_model: { style: "mortise", ground_truth: id },
+      extra_info: { task: id, digest: "0".repeat(64), split: "train" },
+    });
+  writeFileSync(index, `${row(ref.id)}\n${row(UNTOLD)}\n`);
+  const result = await json("tasks", "index", index, "--exclude-infra", RUN);
+  expect(result).toMatchObject({ tasks: 1 });
+  expect(result.funnel.at(-1)).toMatchObject({ rule: `infra-failed in ${RUN}`, dropped: 1, left: 1 });
 });
 
 test("a run nobody knows is refused by name", async () => {

@@ -30,12 +30,16 @@ import {
 } from "@mortise/tasks/selection";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type OutputOptions, printResult } from "../output.js";
+import { withRun } from "../regrade/open-run.js";
+import { infraFailedTasks } from "../regrade/standing.js";
 import { collected, count, day, list, range, taskSource } from "./arguments.js";
 import { funnelTable } from "./funnel-table.js";
 
 interface IndexFlags {
   readonly exclude: readonly string[];
   readonly excludeSet: readonly string[];
+  readonly excludeInfra: readonly string[];
+  readonly site?: string;
   readonly language?: ReadonlySet<string>;
   readonly createdFrom?: string;
   readonly createdBefore?: string;
@@ -66,6 +70,18 @@ export function addTasksIndex(tasks: Command, output: () => OutputOptions): void
       "leave out what an evaluation set has, as --disjoint-level says",
       collected,
       [],
+    )
+    .option(
+      "--exclude-infra <run>",
+      "leave out tasks at which every trial of a run failed for its machinery",
+      collected,
+      [],
+    )
+    .addOption(
+      new Option(
+        "--site <file>",
+        "site file of the runs of --exclude-infra, if they are no quick starts",
+      ).env("MORTISE_SITE"),
     )
     .option("--language <names>", "languages to keep, separated by commas", list)
     .option("--created-from <date>", "drop what is older", day)
@@ -137,6 +153,11 @@ async function filtersOf(flags: IndexFlags): Promise<Rule[]> {
   for (const path of flags.exclude) rules.push(without(`in ${path}`, readExclusions(path)));
   for (const path of flags.excludeSet)
     rules.push(without(`of ${path}`, namesToExclude(await readIdentities(path), flags.disjointLevel)));
+  const place = flags.site === undefined ? {} : { site: flags.site };
+  for (const run of flags.excludeInfra) {
+    const names = await withRun(run, place, async ({ records }) => infraFailedTasks(records));
+    rules.push(without(`infra-failed in ${run}`, new Set([...names].map((name) => name.toLowerCase()))));
+  }
   if (flags.language !== undefined) rules.push(ofLanguages(flags.language));
   if (flags.createdFrom !== undefined || flags.createdBefore !== undefined)
     rules.push(createdBetween(flags.createdFrom, flags.createdBefore));
