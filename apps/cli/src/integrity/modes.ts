@@ -40,12 +40,6 @@ export const MODES: readonly Mode[] = [
     },
   },
   {
-    name: "history",
-    side: "agent",
-    meaning: "git's own files are changed, to lead whoever reads them",
-    signs: (trial) => leftOut(trial, "git-metadata"),
-  },
-  {
     name: "test-configuration",
     side: "agent",
     meaning: "files that configure the tests are changed",
