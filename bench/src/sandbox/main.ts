@@ -1,8 +1,9 @@
 /**
  * Measures sandboxes. Usage: node bench/dist/sandbox/main.js [what…] [--short] [--backend=runc|docker|process]
- * [--out=FILE] with what of lifecycle, load, churn, network, unpack; all of them when none is named. `unpack` compares
- * with the programs skopeo, umoci and docker where they are installed. Needs what the backend needs: for runc, and for
- * `network` whatever the backend, root on Linux. Prints the machine and every result as JSON.
+ * [--out=FILE] with what of lifecycle, load, churn, network, build, runtime, unpack; all of them when none is named.
+ * `unpack` compares with the programs skopeo, umoci and docker where they are installed; `build` needs Docker and skopeo,
+ * `runtime` npm. Needs what the backend needs: for runc, and for `build` and `network` whatever the backend, root on
+ * Linux. Prints the machine and every result as JSON.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -12,9 +13,11 @@ import { parseArgs } from "node:util";
 import { DockerBackend, ProcessBackend, RuncBackend, type SandboxBackend } from "@mortise/sandbox-manager";
 import { load, machine } from "../proxy/machine.js";
 import { measureChurn } from "./churn.js";
+import { measureImageBuild } from "./image-build.js";
 import { measureLifecycle } from "./lifecycle.js";
 import { measureUnderLoad } from "./load.js";
 import { measureNetworks } from "./network.js";
+import { measureRuntime } from "./runtime.js";
 import { SandboxStand } from "./stand.js";
 import { measureUnpack } from "./unpack.js";
 
@@ -41,6 +44,8 @@ const MEASUREMENTS: Readonly<Record<string, () => Promise<object>>> = {
   load: () => withStand((stand) => measureUnderLoad(stand, isShort ? [1, 4] : [1, 4, 16, 64])),
   churn: () => withStand((stand) => measureChurn(stand, directory, isShort ? 10 : 100)),
   network: () => measureNetworks(isShort ? 5 : 100),
+  build: () => measureImageBuild(path.join(directory, "build"), isShort ? 1 : 3),
+  runtime: () => withStand((stand) => measureRuntime(stand, path.join(directory, "npm"), isShort ? 1 : 3)),
   unpack: () => measureUnpack(directory, isShort ? 1 : 3),
 };
 

@@ -142,7 +142,8 @@ function row(name: string, image: SampleImage, times: readonly number[], notRun:
   };
 }
 
-function program(name: string, argv: readonly string[]): Promise<void> {
+/** Runs a program that must succeed. */
+export function program(name: string, argv: readonly string[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = spawn(name, argv, { stdio: ["ignore", "ignore", "pipe"] });
     let errors = "";
@@ -156,7 +157,8 @@ function program(name: string, argv: readonly string[]): Promise<void> {
   });
 }
 
-async function serve(layout: string): Promise<{ address: string; process: ChildProcess }> {
+/** A registry in a process of its own, until that is disconnected. */
+export async function serve(layout: string): Promise<{ address: string; process: ChildProcess }> {
   const child = fork(new URL("./layout-registry.js", import.meta.url), [layout]);
   const port = await new Promise<number>((resolve, reject) => {
     child.once("message", (message) => resolve(message as number));

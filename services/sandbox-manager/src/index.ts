@@ -10,6 +10,7 @@ export { sweep } from "./backend/runc/sweep.js";
 export { withinNetworkNamespace } from "./backend/runc/syscalls.js";
 export * from "./backend/types.js";
 export { type CleanedPlace, type CleanOptions, clean } from "./cleaning/clean.js";
+export { TaskImages, type TaskImagesOptions } from "./images/build/task-images.js";
 export { ImageStore } from "./images/store/image-store.js";
 export { decodePatch, encodePatch } from "./patch/codec.js";
 export type { Patch, PatchEntry } from "./patch/patch.js";

@@ -240,6 +240,20 @@ RUN env > /environment; echo "$GREETING" > /greeting\nENV SETTING=of-the-image\n
     expect(history.map(({ Id }) => Id)).toContain(left[0]!.id);
   }, 120_000);
 
+  test("what fails for reasons outside the task is tried three times, then no more", async () => {
+    const task = taskWith(
+      { "environment/Dockerfile": `FROM ${from}\n${unique}\nRUN sleep 30\n` },
+      "[environment]\nbuild_timeout_sec = 3\n",
+    );
+    const images = builder("docker");
+    const errors: unknown[] = [];
+    for (let attempt = 0; attempt < 4; attempt++) errors.push(await rejection(images.get(task)));
+    for (const error of errors)
+      expect(error).toMatchObject({ code: "MORTISE_SANDBOX_IMAGE_BUILD", detail: { cause: "timeout" } });
+    expect(new Set(errors.slice(0, 3)).size).toBe(3);
+    expect(errors[3]).toBe(errors[2]);
+  }, 60_000);
+
   test("what a base of a registry is made of is fetched by digest, and its triggers are read", async () => {
     const registry = await new RegistryServer().start();
     try {
