@@ -45,10 +45,10 @@ export function judgeResultsRun(task: ResultsTask, run: RunRecord): Judged {
   const step = stepNamed(run, TESTS);
   if (step === undefined) return invalid("infra", "the tests did not run", { grader: format });
   const report = parseReport(format, new TextDecoder().decode(step.stdout), run.nonce);
-  if (NOT_RUN.includes(step.exitCode) && report.tests.length === 0) {
-    const [sign = `exit code ${step.exitCode}`] = signsIn(step.stderr, step.stdout);
+  const [sign] = signsIn(step.stderr, step.stdout);
+  // The exit code alone is any program's to choose.
+  if (sign !== undefined && NOT_RUN.includes(step.exitCode) && report.tests.length === 0)
     return invalid("infra", `the tests could not be started: ${sign}`, { grader: report.parser });
-  }
   const { tests, passedShare, outcome, reward, reason, conclusive } = judge(
     [...failToPass, ...passToPass],
     report,

@@ -5,7 +5,10 @@
 const MAX_LINE_CHARACTERS = 1_000;
 
 const SIGNS: readonly (readonly [reason: string, sign: RegExp])[] = [
-  ["a program is absent", /^(?:\S*\/)?\S+: (?:line )?\d+: \S+: (?:command )?not found$|: command not found$/],
+  [
+    "a program is absent",
+    /^\S+: (?:line )?\d+: (?:exec: )?\S+: (?:command )?not found$|: command not found$/,
+  ],
   ["a program is absent", /^env: .*: No such file or directory$|^exec: .*: not found$/],
   ["a module of the tests is absent", /No module named '?(?:pytest|nose|unittest2|tox)'?$/],
   [

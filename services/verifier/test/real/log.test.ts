@@ -61,4 +61,82 @@ describe.skipIf(absent !== undefined)("a log of pytest", () => {
     expect(wrong.outcome).toBe(Outcome.UNRESOLVED);
     expect(wrong.reason).toContain("PASS_TO_PASS");
   }, 60_000);
+
+  test("every kind of result of an honest suite, under configuration of its own", async () => {
+    if ("missing" in image) return;
+    const kinds = `import unittest
+import pytest
+from calc import add
+
+@pytest.mark.xfail
+def test_expected():
+    assert 0
+
+@pytest.mark.xfail
+def test_unexpected():
+    pass
+
+@pytest.mark.skip
+def test_skipped():
+    pass
+
+@pytest.mark.parametrize("text", ["x y", "b - c", "a/b"])
+def test_text(text):
+    assert text
+
+@pytest.fixture
+def late():
+    yield
+    raise ValueError
+
+def test_torn(late):
+    pass
+
+def test_raises():
+    with pytest.raises(ValueError):
+        raise ValueError
+
+class TestUnit(unittest.TestCase):
+    def test_unit(self):
+        for n in range(2):
+            with self.subTest(n=n):
+                self.assertEqual(add(n, 0), n)
+
+    @unittest.expectedFailure
+    def test_failure(self):
+        self.assertEqual(1, 2)
+
+def test_add():
+    assert add(1, 2) == 3
+`;
+    const at = (name: string) => `tests/test_kinds.py::${name}`;
+    const task = await writePythonTask(
+      tasks,
+      "own__kinds-1",
+      {
+        ...CALC,
+        files: {
+          ...CALC.files,
+          "setup.cfg": "[tool:pytest]\naddopts = -x --maxfail=50 -p no:randomly -W ignore\n",
+          "conftest.py":
+            "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef around(request):\n    assert request.node.name\n    yield\n\n\ndef pytest_collection_modifyitems(items):\n    items.reverse()\n",
+        },
+        tests: { "tests/test_kinds.py": kinds },
+        failToPass: [at("test_add")],
+        passToPass: [
+          at("test_expected"),
+          ...["x y", "b - c", "a/b"].map((text) => at(`test_text[${text}]`)),
+          at("test_raises"),
+          at("TestUnit::test_unit"),
+          at("TestUnit::test_failure"),
+        ],
+      },
+      image,
+    );
+    const repaired = await world.grade(task, { "calc/__init__.py": REPAIR });
+    expect([repaired.reason, repaired.outcome]).toEqual(["every expected test passed", Outcome.RESOLVED]);
+    // The suite has an error of its own, so pytest ends with 1 on both sides; no finding says otherwise.
+    expect(repaired.findings).toEqual([]);
+    expect((await world.grade(task)).outcome).toBe(Outcome.UNRESOLVED);
+  }, 90_000);
 });

@@ -61,6 +61,7 @@ test.each([
 test.each([
   ["/tests/test.sh: line 3: uv: command not found", "a program is absent"],
   ["/tests/test.sh: 3: uv: not found", "a program is absent"],
+  ["/tests/test.sh: 3: exec: node: not found", "a program is absent"],
   ["/usr/bin/python3: No module named pytest", "a module of the tests is absent"],
   ["curl: (6) Could not resolve host: astral.sh", "no name resolution"],
   ["curl: (7) Failed to connect", "the network was needed"],
