@@ -17,14 +17,17 @@ export interface RecordedEvent {
   readonly line: number;
 }
 
+/** Events of a call; others may stand beside them, and need not name one. */
+const OF_A_CALL = /^(req|step|res|stub_error|client_closed_early|destroyed_before_headers)$/;
+
 /**
- * The events of a recording, in file order.
+ * The events of a recording that name a call, in file order.
  * @throws MortiseError MORTISE_OPERATOR_RECORDING naming file and line; system errors of the file itself
  */
 export function readRecording(file: string): RecordedEvent[] {
   return readFileSync(file, "utf8")
     .split("\n")
-    .flatMap((text, at) => (text.trim() === "" ? [] : [readEvent(file, text, at + 1)]));
+    .flatMap((text, at) => (text.trim() === "" ? [] : (readEvent(file, text, at + 1) ?? [])));
 }
 
 export function isRecord(value: unknown): value is Json {
@@ -41,7 +44,7 @@ export function unreadable(file: string, line: number, what: string, cause?: unk
   });
 }
 
-function readEvent(file: string, text: string, line: number): RecordedEvent {
+function readEvent(file: string, text: string, line: number): RecordedEvent | undefined {
   let fields: unknown;
   try {
     fields = JSON.parse(text);
@@ -51,6 +54,7 @@ function readEvent(file: string, text: string, line: number): RecordedEvent {
   if (!isRecord(fields)) throw unreadable(file, line, "the line is not a JSON object");
   const { ev: kind, id } = fields;
   if (typeof kind !== "string") throw unreadable(file, line, "ev is not a string");
+  if (id === undefined && !OF_A_CALL.test(kind)) return undefined;
   if (typeof id !== "string" && typeof id !== "number")
     throw unreadable(file, line, "id is neither a string nor a number");
   return { id, kind, fields, line };

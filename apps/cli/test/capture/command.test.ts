@@ -117,6 +117,15 @@ test("a body the proxy would refuse costs its own line only", () => {
   ]);
 });
 
+test("events that belong to no call are passed over", () => {
+  const body = { messages: [{ role: "user", content: "x" }] };
+  const call = { id: 1, ev: "req", method: "POST", url: "/v1/messages", headers: {}, body };
+  const file = written({ ev: "listening", port: 1 }, call, { ev: "exit", code: 0 });
+  expect(replayLines(file, true).map((line) => JSON.parse(line))).toMatchObject([
+    { id: 1, relation: "root" },
+  ]);
+});
+
 test("a file that is not there is named", () => {
   expect(() => replay(join(folder, "absent.jsonl"))).toThrow("absent.jsonl");
 });
