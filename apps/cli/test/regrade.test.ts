@@ -32,7 +32,10 @@ import {
 import { type Bus, connectBus, createLog, ensureTopology } from "@mortise/kernel";
 import { demoFamily, loadTask, taskDigest, writeDemoTasks } from "@mortise/tasks";
 import { type NatsFixture, startNats } from "@mortise/testkit";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+
+/** Each call is a process of its own. */
+vi.setConfig({ testTimeout: 120_000 });
 
 const MAIN = fileURLToPath(new URL("../dist/main.js", import.meta.url));
 const RUN = "r1";
@@ -239,6 +242,14 @@ test("evidence is judged again: what changes, by which graders, and what it mean
     { subject: "g1", kind: "trained", step: 1, wouldBe: "admitted" },
   ]);
   expect(result.consequences[0].maxAdvantageChange).toBeCloseTo(2 / 3);
+});
+
+test("for people: what changed, totals, consequences, and how it is recorded", async () => {
+  const { stdout } = await mortise("regrade", RUN);
+  expect(stdout).toContain(`lost  ${ref.id}  unresolved -> resolved  (json-lines/0 -> json-lines/1:`);
+  expect(stdout).toContain("3 of 6 verdicts of r1 graded again (bus): 1 changed, 0 the same");
+  expect(stdout).toContain("group g1 was trained in step 1 by its earlier rewards, and stays so");
+  expect(stdout).toContain("--apply --why <text>");
 });
 
 test("without --apply nothing is written; --apply says why", async () => {

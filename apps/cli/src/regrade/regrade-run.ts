@@ -4,10 +4,17 @@
  */
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
-import { MortiseError, subjectToken, type TaskRef, type Verdict, VerdictSchema } from "@mortise/contracts";
+import {
+  type Content,
+  MortiseError,
+  subjectToken,
+  type TaskRef,
+  type Verdict,
+  VerdictSchema,
+} from "@mortise/contracts";
 import { loadTask, type Task, taskDigest } from "@mortise/tasks";
 import { decodeEvidence, judgeRun, verdictFields } from "@mortise/verifier";
-import type { RunVerdicts, Stored } from "./run-verdicts.js";
+import type { RunVerdicts } from "./run-verdicts.js";
 
 export interface RegradedTrial {
   readonly trial: string;
@@ -39,9 +46,14 @@ export async function regradeRun(run: RunVerdicts, tasks: string): Promise<Regra
   const shelf = new Map<string, Task>();
   const trials: RegradedTrial[] = [];
   const skipped: SkippedTrial[] = [];
-  for (const [trial, verdict] of run.verdicts) {
+  for (const [trial, { message: verdict }] of run.verdicts) {
+    const { evidence } = verdict;
+    if (evidence === undefined) {
+      skipped.push({ trial, reason: "its verdict names no evidence" });
+      continue;
+    }
     try {
-      trials.push(await regradeTrial(run, verdict, (ref) => taskOf(shelf, tasks, ref)));
+      trials.push(await regradeTrial(run, { ...verdict, evidence }, (ref) => taskOf(shelf, tasks, ref)));
     } catch (error) {
       if (!(error instanceof MortiseError)) throw error;
       skipped.push({ trial, reason: error.message });
@@ -52,12 +64,10 @@ export async function regradeRun(run: RunVerdicts, tasks: string): Promise<Regra
 
 async function regradeTrial(
   run: RunVerdicts,
-  { message: verdict }: Stored<Verdict>,
+  verdict: Verdict & { readonly evidence: Content },
   find: (ref: Pick<TaskRef, "id" | "digest">) => Task,
 ): Promise<RegradedTrial> {
   const { trial, evaluation, evidence } = verdict;
-  if (evidence === undefined)
-    throw new MortiseError({ code: "MORTISE_VERIFIER_RESULTS", message: "its verdict names no evidence" });
   const record = decodeEvidence(await run.content(evidence));
   const judged = judgeRun(find(record.task), record);
   const after = create(VerdictSchema, { run: run.run, trial, evaluation, ...verdictFields(judged) });
