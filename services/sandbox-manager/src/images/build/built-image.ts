@@ -25,12 +25,12 @@ export interface BuiltImage {
 export async function builtImages(docker: Docker, owner: string): Promise<BuiltImage[]> {
   const label = [`${BUILT_LABEL}=${owner}`];
   const listed = await Promise.all([
-    docker.listImages({ filters: { label, reference: [BUILT_REPOSITORY] } }),
+    docker.listImages({ filters: { reference: [`${BUILT_REPOSITORY}:*.${owner}`] } }),
     docker.listImages({ filters: { label, dangling: ["true"] } }),
   ]);
   const found: BuiltImage[] = [];
   for (const { Id: id, RepoTags, Created, Size, Labels } of listed.flat()) {
-    const name = RepoTags?.find((tag) => tag.startsWith(`${BUILT_REPOSITORY}:`));
+    const name = RepoTags?.find((tag) => tag.endsWith(`.${owner}`));
     const usedAtMs = name === undefined ? Created * 1000 : await lastTagged(docker, id, Created);
     const bytes = Size - (await sizeOf(docker, Labels?.[BASE_LABEL]));
     found.push({ id, bytes, usedAtMs, ...(name === undefined ? {} : { name }) });
@@ -53,12 +53,23 @@ export async function inspected(docker: Docker, name: string): Promise<Docker.Im
   }
 }
 
-/** With the steps below it that no other image stands on. One in use by a container stays. */
+/**
+ * Says that an owner uses an image now. Each has a name of its own for it beside the one it is found by, and the image
+ * stays until the last has given it up.
+ */
+export async function useBuiltImage(docker: Docker, key: string, owner: string): Promise<void> {
+  await docker.getImage(`${BUILT_REPOSITORY}:${key}`).tag({ repo: BUILT_REPOSITORY, tag: `${key}.${owner}` });
+}
+
+/** With the steps below it that no other image stands on. One in use by a container, or by another owner, stays. */
 export async function removeBuiltImage(docker: Docker, { id, name }: BuiltImage): Promise<void> {
   await docker
     .getImage(name ?? id)
     .remove()
     .catch(ignoreMissing);
+  const shared = name?.slice(0, name.lastIndexOf("."));
+  if (shared === undefined || (await inspected(docker, shared))?.RepoTags.length !== 1) return;
+  await docker.getImage(shared).remove().catch(ignoreMissing);
 }
 
 async function lastTagged(docker: Docker, id: string, created: number): Promise<number> {

@@ -24,7 +24,7 @@ import { defaultDockerConfig } from "../registry/credentials.js";
 import { DEFAULT_HTTP } from "../registry/http.js";
 import type { RegistryOptions } from "../registry/registry-source.js";
 import { type ResolvedBase, resolveBase } from "./bases.js";
-import { BUILT_LABEL, BUILT_REPOSITORY, inspected } from "./built-image.js";
+import { BUILT_LABEL, BUILT_REPOSITORY, inspected, useBuiltImage } from "./built-image.js";
 import { type BuildContext, contextArchive, readContext } from "./context.js";
 import { type Dockerfile, parseDockerfile } from "./dockerfile.js";
 import { buildAtEngine } from "./engine-build.js";
@@ -153,8 +153,7 @@ export class TaskImages {
   async #make(plan: Plan): Promise<ImageSpec> {
     const name = `${BUILT_REPOSITORY}:${plan.key}`;
     if ((await inspected(this.#docker, name)) === undefined) await this.#build(plan, name);
-    // Tells `clean` when it was last used.
-    await this.#docker.getImage(name).tag({ repo: BUILT_REPOSITORY, tag: plan.key });
+    await useBuiltImage(this.#docker, plan.key, ownerMark(this.#options.stateDirectory));
     if (this.#options.backend === "docker") return { kind: "engine", name };
     return { kind: "local", path: await this.#saved(plan, name) };
   }

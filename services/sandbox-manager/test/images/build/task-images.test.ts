@@ -317,6 +317,22 @@ RUN env > /environment; echo "$GREETING" > /greeting\nENV SETTING=of-the-image\n
     expect(readFileSync(spec.path).subarray(257, 262).toString()).toBe("ustar");
   }, 60_000);
 
+  test("an image that another state directory uses too stays until that gives it up", async () => {
+    const task = taskWith({
+      "environment/Dockerfile": `FROM ${from}\n${unique}\nWORKDIR /w\nRUN echo 5 > five\n`,
+    });
+    const spec = (await builder("docker").get(task)) as Extract<ImageSpec, { kind: "engine" }>;
+    await builder("runc").get(task);
+    expect(nBuilt()).toBe(1);
+    const [first] = await builtImages(docker, owner("docker"));
+    await removeBuiltImage(docker, first!);
+    expect(await builtImages(docker, owner("docker"))).toEqual([]);
+    expect((await docker.getImage(spec.name).inspect()).Id).toBe(first!.id);
+    const [second] = await builtImages(docker, owner("runc"));
+    await removeBuiltImage(docker, second!);
+    await expect(docker.getImage(first!.id).inspect()).rejects.toThrow("No such image");
+  }, 60_000);
+
   test("clean removes what was built for a state directory and is no longer used", async () => {
     const state = path.join(base, "cleaned");
     const stateDirectory = path.join(state, "docker");
