@@ -46,7 +46,13 @@ const Metrics = z.strictObject({
   extra: Extra.optional(),
 });
 
-const AGENT_FIELDS = ["model_name", "reasoning_content", "tool_calls", "metrics"] as const;
+const AGENT_FIELDS = [
+  "model_name",
+  "reasoning_effort",
+  "reasoning_content",
+  "tool_calls",
+  "metrics",
+] as const;
 
 export const AtifStep = z
   .strictObject({
@@ -69,6 +75,9 @@ export const AtifStep = z
     for (const { source_call_id: id } of step.observation?.results ?? [])
       if (id !== undefined && !calls.has(id))
         context.addIssue({ code: "custom", message: `observation of ${id}, which the step does not call` });
+    const isUncalled = step.source === "agent" && step.llm_call_count === 0;
+    if (isUncalled && (step.metrics ?? step.reasoning_content) !== undefined)
+      context.addIssue({ code: "custom", message: "a step without a model call has no metrics" });
     if (step.source === "agent") return;
     for (const field of AGENT_FIELDS)
       if (step[field] !== undefined)
@@ -111,6 +120,8 @@ export const AtifTrajectory = z
   .superRefine((trajectory, context) => {
     const subagents = trajectory.subagent_trajectories ?? [];
     const known = new Set(subagents.map((one) => one.trajectory_id));
+    if (known.size < subagents.length || known.has(undefined))
+      context.addIssue({ code: "custom", message: "embedded trajectories need ids of their own" });
     for (const { steps } of [trajectory, ...subagents])
       steps.forEach(({ step_id: id, observation }, at) => {
         if (id !== at + 1)

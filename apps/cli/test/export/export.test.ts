@@ -19,6 +19,22 @@ import { RecordedRun, RUN, TRIALS } from "../report/recorded-run.js";
 
 const CLI = fileURLToPath(new URL("../../dist/main.js", import.meta.url));
 const run = promisify(execFile);
+/** A Python with the package `harbor`, its dependencies or just pydantic. */
+const HARBOR_PYTHON = process.env.MORTISE_HARBOR_PYTHON;
+/** The models alone are imported: the package's own beginnings import the whole application. */
+const VALIDATE = `
+import glob, importlib.util, json, sys, types
+root = importlib.util.find_spec("harbor").submodule_search_locations[0]
+for name, path in (("harbor", root), ("harbor.models", root + "/models")):
+    module = types.ModuleType(name)
+    module.__path__ = [path]
+    sys.modules[name] = module
+from harbor.models.trajectories import Trajectory
+documents = glob.glob(sys.argv[1] + "/*.json")
+for document in documents:
+    Trajectory.model_validate(json.load(open(document)))
+print(len(documents))
+`;
 const TOKEN = randomBytes(240).toString("base64url");
 
 let recorded: RecordedRun;
@@ -194,6 +210,15 @@ describe("an export", { timeout: 120_000 }, () => {
     });
     expect(document.steps).toHaveLength(7);
   });
+
+  test.skipIf(HARBOR_PYTHON === undefined)(
+    "Harbor's own models take every document (skipped unless MORTISE_HARBOR_PYTHON names a Python that has them)",
+    async () => {
+      const { path } = await exportRun("atif", "atif-harbor", "--only", "all");
+      const { stdout } = await run(HARBOR_PYTHON!, ["-c", VALIDATE, path]);
+      expect(Number(stdout)).toBe((await readdir(path)).length);
+    },
+  );
 
   test("at most so many a task, always the same ones", async () => {
     const args = ["--only", "resolved", "--at-most", "1", "--set", "training"];

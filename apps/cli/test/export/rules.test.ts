@@ -117,6 +117,15 @@ describe("the ATIF schema", () => {
     ["no steps", (d) => Object.assign(d, { steps: [] })],
     ["steps out of order", (d) => Object.assign(d.steps[1], { step_id: 3 })],
     ["metrics of a user", (d) => Object.assign(d.steps[0], { metrics: {} })],
+    [
+      "embedded trajectories of one id",
+      (d) => {
+        const { schema_version, agent, steps } = valid();
+        const embedded = { schema_version, agent, steps, trajectory_id: "sub" };
+        d.subagent_trajectories = [embedded, embedded];
+      },
+    ],
+    ["metrics of a step without a model call", (d) => Object.assign(d.steps[1], { llm_call_count: 0 })],
     ["a result of another step's call", (d) => Object.assign(d.steps[1], { tool_calls: [] })],
     ["arguments that are text", (d) => Object.assign(d.steps[1].tool_calls[0], { arguments: "{}" })],
     ["a missing log-probability", (d) => Object.assign(d.steps[1].metrics, { logprobs: [null] })],
