@@ -4,6 +4,7 @@
  * by names and a few first bytes; the search that follows decides by content. Moves nothing itself.
  */
 import { bytesOf, isWithin, joined, nameOf, parentOf } from "./byte-path.js";
+import { moduleOfCompiled } from "./probes/python-module.js";
 import type { Entry, Listing, RootDirectory } from "./root-directory.js";
 import type { TakenKind } from "./types.js";
 
@@ -38,7 +39,7 @@ export interface WorkspaceFiles {
   /** Of the working tree; undefined where there is no repository. */
   readonly top: string;
   readonly isTracked: (path: string) => boolean;
-  /** Names, without directory and ending, of the files the answers change. */
+  /** The modules the answers change, as probes/python-module.ts calls them. */
   readonly touched: ReadonlySet<string>;
 }
 
@@ -85,7 +86,7 @@ function isStaleBytecode(
   if (nameOf(directory) !== "__pycache__") return false;
   const stem = entry.name.slice(0, entry.name.indexOf("."));
   if (isInside) return true;
-  if (!touched.has(stem)) return false;
+  if (!touched.has(moduleOfCompiled(entry.path))) return false;
   const source = root.stat(joined(parentOf(directory), `${stem}.py`));
   const header = bytesOf(root.text(entry.path, PYC_HEADER_BYTES) ?? "");
   if (source?.isFile() !== true || header.byteLength < PYC_HEADER_BYTES) return true;

@@ -162,6 +162,18 @@ describe.skipIf(!canSeal || !hasPython)("searching a root", PATIENT, () => {
     expect(JSON.parse(JSON.stringify(report))).toEqual(report);
   });
 
+  test("the files of a package that are called alike in every package are told apart by the package", async () => {
+    const goldPatch = present.answers.goldPatch!.replaceAll(SOURCE, "src/names/__init__.py");
+    const compiled = (name: string) => `usr/lib/python3/${name}/__pycache__/__init__.cpython-312.pyc`;
+    present.compile("x", compiled("collections"));
+    const answers = { ...present.answers, goldPatch };
+    expect((await search({ answers })).hits.filter(({ kind }) => kind === "bytecode")).toEqual([]);
+    present.compile("x", compiled("names"));
+    expect((await search({ answers })).hits).toContainEqual(
+      expect.objectContaining({ kind: "bytecode", path: compiled("names") }),
+    );
+  });
+
   test("a match may lie across the pieces a file is read in", async () => {
     const piece = 1024 * 1024;
     for (const before of [piece - 40, piece - 1, 2 * piece - 200])

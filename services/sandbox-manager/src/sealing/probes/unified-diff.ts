@@ -3,6 +3,7 @@
  * each hunk looks afterwards. Does not apply anything and forgives what it does not understand.
  */
 import type { Answers } from "../types.js";
+import { moduleOfSource } from "./python-module.js";
 
 export interface AddedLine {
   readonly text: string;
@@ -85,8 +86,8 @@ function pathOf(field: string): string {
   return bare === "/dev/null" ? bare : bare.replace(/^[abiwco]\//, "");
 }
 
-/** Names, without directory and ending, of the files the patches change. */
+/** The modules the patches change, as python-module.ts calls them. */
 export function touchedModules({ goldPatch, testPatch }: Answers): ReadonlySet<string> {
   const files = [goldPatch, testPatch].flatMap((patch) => parseUnifiedDiff(patch ?? ""));
-  return new Set(files.map(({ path }) => path.slice(path.lastIndexOf("/") + 1).replace(/\.[^.]*$/, "")));
+  return new Set(files.map(({ path }) => moduleOfSource(path)));
 }

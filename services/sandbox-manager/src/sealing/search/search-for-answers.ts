@@ -8,10 +8,11 @@
 import { closeSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { byteString, isWithin, joined, nameOf, shownPath } from "../byte-path.js";
+import { byteString, isWithin, joined, shownPath } from "../byte-path.js";
 import { isGitDirectory } from "../git/repository.js";
 import { baseFiles } from "../probes/base-files.js";
 import { type ProbeSet, probesOf } from "../probes/probes.js";
+import { moduleOfCompiled } from "../probes/python-module.js";
 import { type Entry, RootDirectory } from "../root-directory.js";
 import { sealFailed } from "../seal-errors.js";
 import { DEFAULT_SEARCH_LIMITS, type SealRequest, type SearchReport } from "../types.js";
@@ -110,7 +111,7 @@ class RootSearch {
       const found = this.#files.scan(fd, stat, (probe) => this.#findings.hit("file", entry.path, probe));
       this.#findings.searchedFiles += 1;
       this.#findings.searchedBytes += found.nBytes;
-      if (entry.name.endsWith(".pyc") && this.#probes.touched.has(stemOf(entry.path)))
+      if (entry.name.endsWith(".pyc") && this.#probes.touched.has(moduleOfCompiled(entry.path)))
         this.#names.scan(fd, stat, (probe) => this.#findings.hit("bytecode", entry.path, probe));
       const kind = packedKind(found.head);
       if (kind === "pack" || kind === "bundle") return "pack";
@@ -138,10 +139,4 @@ function isReadByGit(name: string, siblings: ReadonlySet<string>): boolean {
   if (/^(?:[0-9a-f]{38}|[0-9a-f]{62})$/.test(name)) return true;
   const pack = /^(pack-[0-9a-f]{40,64})\.(?:pack|idx|rev|bitmap)$/.exec(name)?.[1];
   return pack !== undefined && siblings.has(`${pack}.pack`) && siblings.has(`${pack}.idx`);
-}
-
-/** Of the module a compiled file is of: `x` for `__pycache__/x.cpython-312.pyc`. */
-function stemOf(at: string): string {
-  const name = nameOf(at);
-  return name.slice(0, name.indexOf("."));
 }
