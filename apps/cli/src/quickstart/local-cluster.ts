@@ -110,6 +110,11 @@ export class LocalCluster {
     await this.#start(SERVICE_NAMES, runFile);
   }
 
+  /** Starts services that belong to no run, and no others. */
+  async startShared(names: readonly Exclude<ServiceName, "scheduler" | "trainer">[]): Promise<void> {
+    await this.#start(names, "");
+  }
+
   /** Replaces the services of one run by those of another; the shared ones go on. */
   async switchRun(runFile: string): Promise<void> {
     const own = SERVICE_NAMES.filter((name) => RUN_SERVICES.has(name));

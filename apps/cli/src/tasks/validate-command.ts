@@ -8,6 +8,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { MortiseError } from "@mortise/contracts";
 import {
   canCloseNetwork,
+  type Execute,
   executeInProcess,
   executeWithoutNetwork,
   GOLD_ATTEMPTS,
@@ -23,7 +24,12 @@ import {
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { EXIT_OPERATOR, note, type OutputOptions, printResult } from "../output.js";
 import { INSECURE_NOTE } from "../provision/runc.js";
+import { executeInSandbox } from "../sandbox-executor.js";
 import { count } from "./arguments.js";
+import { withLocalSandboxes } from "./local-sandboxes.js";
+
+/** How records of the sandbox-manager name these runs. */
+const VALIDATION_RUN = "validate";
 
 interface ValidateFlags {
   readonly limit?: number;
@@ -31,6 +37,8 @@ interface ValidateFlags {
   readonly noop: number;
   readonly jobs: number;
   readonly network: "closed" | "host";
+  /** Where tasks run; absent: in sandboxes when any of them exists only as an image. */
+  readonly in?: "process" | "sandbox";
   readonly again: boolean;
 }
 
@@ -55,6 +63,12 @@ export function addTasksValidate(tasks: Command, output: () => OutputOptions): v
       new Option("--network <which>", "run without a network where this host allows it, or with its own")
         .choices(["closed", "host"])
         .default("closed"),
+    )
+    .addOption(
+      new Option(
+        "--in <where>",
+        "run as processes of this user, or in sandboxes of this machine; sandboxes without it when a task needs an image",
+      ).choices(["process", "sandbox"]),
     )
     .option("--again", "run what was validated as often before", false)
     .action(async (directory: string, flags: ValidateFlags) => {
@@ -88,13 +102,9 @@ function planOf(directory: string, flags: ValidateFlags): Plan {
 }
 
 async function validate(plan: Plan, output: OutputOptions): Promise<number> {
-  note(INSECURE_NOTE);
-  const isClosed = plan.network === "closed" && canCloseNetwork();
-  if (plan.network === "closed" && !isClosed)
-    note(
-      "this host allows no network namespace: tasks run with its network, and none is shown to be egress-free",
-    );
-  const { validations, kept } = await validateAll(plan, isClosed);
+  const where = plan.in ?? (plan.ids.some((id) => needsImage(plan, id)) ? "sandbox" : "process");
+  const { validations, kept } =
+    where === "sandbox" ? await validateInSandboxes(plan) : await validateAsProcesses(plan);
   const invalid = validations.filter(({ isValid }) => !isValid);
   const quarantined = plan.isKept ? writeQuarantine(plan.root).length : 0;
   const figures = figuresOf(validations);
@@ -119,13 +129,39 @@ async function validate(plan: Plan, output: OutputOptions): Promise<number> {
   return invalid.length === 0 ? 0 : EXIT_OPERATOR;
 }
 
+/** Process and shell of this host are not enough. */
+function needsImage({ root }: Plan, id: string): boolean {
+  return loadTask(join(root, id)).environment.repository === undefined;
+}
+
+interface Validated {
+  readonly validations: TaskValidation[];
+  /** Of them, those that were stored. */
+  readonly kept: number;
+}
+
+async function validateAsProcesses(plan: Plan): Promise<Validated> {
+  note(INSECURE_NOTE);
+  const isClosed = plan.network === "closed" && canCloseNetwork();
+  if (plan.network === "closed" && !isClosed)
+    note(
+      "this host allows no network namespace: tasks run with its network, and none is shown to be egress-free",
+    );
+  return isClosed
+    ? validateAll(plan, "process without network", executeWithoutNetwork)
+    : validateAll(plan, "process", executeInProcess);
+}
+
+/** Each run in a fresh sandbox, with the network the task's verifier asks for. */
+async function validateInSandboxes(plan: Plan): Promise<Validated> {
+  return withLocalSandboxes(plan.root, note, async ({ backend, client, fatal }) => {
+    note(`sandbox backend: ${backend}`);
+    return validateAll(plan, `sandbox (${backend})`, executeInSandbox(client, VALIDATION_RUN, fatal));
+  });
+}
+
 /** In the order of the ids. What is stored and was run as often is taken from there. */
-async function validateAll(
-  plan: Plan,
-  isClosed: boolean,
-): Promise<{ validations: TaskValidation[]; kept: number }> {
-  const execute = isClosed ? executeWithoutNetwork : executeInProcess;
-  const executor = isClosed ? "process without network" : "process";
+async function validateAll(plan: Plan, executor: string, execute: Execute): Promise<Validated> {
   const results = new Map<string, TaskValidation>();
   const waiting = [...plan.ids];
   let kept = 0;
