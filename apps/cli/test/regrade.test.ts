@@ -5,7 +5,7 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -38,6 +38,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 vi.setConfig({ testTimeout: 120_000 });
 
 const MAIN = fileURLToPath(new URL("../dist/main.js", import.meta.url));
+const ARCHIVER = fileURLToPath(new URL("../../../services/archiver/dist/main.js", import.meta.url));
 const RUN = "r1";
 const NONCE = "0123456789abcdef";
 const base = mkdtempSync(join(tmpdir(), "mortise-cli-regrade-"));
@@ -58,7 +59,7 @@ beforeAll(async () => {
     writeFileSync(join(identity, `${user}.json`), JSON.stringify(nats.identity(user)), { mode: 0o600 });
   writeFileSync(
     join(base, "site.toml"),
-    `nats.url = "${nats.url}"\nidentity.directory = "${identity}"\nstate.directory = "${join(base, "state")}"\ntasks.directory = "${tasks}"\n`,
+    `nats.url = "${nats.url}"\nidentity.directory = "${identity}"\nstate.directory = "${join(base, "state")}"\ntasks.directory = "${tasks}"\narchiver.rowsPerFile = 1\n`,
   );
   const { user, password } = nats.identity("admin");
   const log = createLog({ service: "test", level: "error" });
@@ -199,6 +200,28 @@ async function recordRun(): Promise<void> {
   });
 }
 
+/** A real archiver, from its start until it has everything. */
+async function archive(): Promise<void> {
+  writeFileSync(join(base, "identity/archiver.json"), JSON.stringify(nats.identity("archiver")));
+  const child = spawn(process.execPath, [ARCHIVER, "--site", join(base, "site.toml")], { stdio: "ignore" });
+  const exit = once(child, "exit");
+  try {
+    for (const stream of ["REWARDS", "TRIALS", "GROUPS", "METRICS"]) {
+      const last = (await bus.manager.streams.info(stream)).state.last_seq;
+      await expect.poll(() => positionOf(stream), { timeout: 60_000 }).toBe(last);
+    }
+  } finally {
+    child.kill("SIGTERM");
+    await exit;
+  }
+}
+
+/** Up to where a stream is archived; undefined before anything is. */
+function positionOf(stream: string): number | undefined {
+  const file = join(base, "state/archive/position.json");
+  return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")).streams[stream]?.sequence : undefined;
+}
+
 async function mortise(...args: readonly string[]) {
   const child = spawn(process.execPath, [MAIN, ...args], {
     env: { ...process.env, MORTISE_SITE: join(base, "site.toml") },
@@ -303,6 +326,21 @@ test("tasks a run says nothing of are left out of an index", async () => {
   const result = await json("tasks", "index", index, "--exclude-infra", RUN);
   expect(result).toMatchObject({ tasks: 1 });
   expect(result.funnel.at(-1)).toMatchObject({ rule: `infra-failed in ${RUN}`, dropped: 1, left: 1 });
+});
+
+test("a run whose bus has ended is graded again from its archive, and not added to", async () => {
+  await archive();
+  const directory = join(base, "state/archive");
+  const result = await json("regrade", RUN, "--archive", directory);
+  // What was recorded before stands in the archive too.
+  expect(result).toMatchObject({ source: "archive", verdicts: 6, regraded: 3, changed: 0 });
+  const refused = await mortise("regrade", RUN, "--archive", directory, "--apply", "--why", "because");
+  expect(refused).toMatchObject({ status: 2, stderr: expect.stringContaining("(--apply)") });
+  expect(await json("integrity", RUN, "--archive", directory)).toMatchObject({
+    trials: 7,
+    verdicts: { resolved: 3, unresolved: 2, "invalid(infra)": 1 },
+    protection: { withEvidence: 4 },
+  });
 });
 
 test("a run nobody knows is refused by name", async () => {

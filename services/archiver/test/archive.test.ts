@@ -66,6 +66,18 @@ describe("the archive", () => {
     expect(await readdir(join(directory, "r1", "phases"))).toHaveLength(2);
   });
 
+  it("lets a stream begin while a commit is under way", async () => {
+    const writer = await open();
+    writer.add("METRICS", 1, "r1", phase(1));
+    const committed = writer.commit();
+    await new Promise((resolve) => setImmediate(resolve));
+    writer.begin("TRIALS", begun);
+    await committed;
+    writer.add("TRIALS", 4);
+    await writer.commit();
+    expect(writer.position.streams).toMatchObject({ METRICS: { sequence: 1 }, TRIALS: { sequence: 4 } });
+  });
+
   it("keeps the rows of a commit that failed for the next one", async () => {
     const writer = await open();
     writer.add("METRICS", 1, "r1", phase(1));

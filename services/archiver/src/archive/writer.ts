@@ -84,20 +84,24 @@ export class ArchiveWriter {
 
   async #commitOnce(): Promise<void> {
     if (this.#committing.size === 0) return;
-    const streams = { ...this.#position.streams };
+    const moved: Record<string, StreamPosition> = {};
     for (const [stream, { to, byRunAndTable }] of this.#committing) {
-      const before = streams[stream]!;
+      const before = this.#position.streams[stream]!;
       const range = { stream, from: before.sequence + 1, to };
       for (const { run, rows } of byRunAndTable.values()) {
         const path = dataPath(this.#directory, run, rows[0]!.table.name, range);
         await writeDurably(path, encodeRows(rows)); // W1
       }
-      streams[stream] = { ...before, sequence: to };
+      moved[stream] = { ...before, sequence: to };
     }
-    const position: Position = { ...this.#position, streams };
-    await writePosition(this.#directory, position);
-    this.#position = position;
+    await writePosition(this.#directory, this.#moved(moved));
+    this.#position = this.#moved(moved);
     this.#committing = new Map();
+  }
+
+  /** Another stream may have begun while files were written: what is known now is moved, not what was known then. */
+  #moved(streams: Readonly<Record<string, StreamPosition>>): Position {
+    return { ...this.#position, streams: { ...this.#position.streams, ...streams } };
   }
 }
 
