@@ -2,7 +2,7 @@
  * Owns a deployment on this machine for the suite: nats-server and every service as processes of their own, runc as
  * the sandbox backend, and runs in which one scripted harness has one trial at each task. Leaves nothing behind.
  */
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
@@ -17,12 +17,12 @@ import {
   type Verdict,
   VerdictSchema,
 } from "@mortise/contracts";
-import type { Bus } from "@mortise/kernel";
+import { type Bus, findServices } from "@mortise/kernel";
 import { stringify } from "smol-toml";
 import { writePolicy } from "../../apps/cli/src/conformance/policy-files.js";
 import { provisionNatsServer } from "../../apps/cli/src/provision/nats-server/provision.js";
 import { LocalCluster } from "../../apps/cli/src/quickstart/local-cluster.js";
-import { projectPaths, type RunPaths, runPaths } from "../../apps/cli/src/quickstart/run-directory.js";
+import { projectPaths, runPaths } from "../../apps/cli/src/quickstart/run-directory.js";
 
 const WINDOW_TOKENS = 20_000;
 const LOOK_INTERVAL_MS = 200;
@@ -51,14 +51,12 @@ export interface RunWish {
 
 export class Deployment {
   readonly #directory: string;
-  readonly #paths: RunPaths;
   readonly #cluster: LocalCluster;
   readonly #checkpoint: string;
   #isStarted = false;
 
-  private constructor(directory: string, paths: RunPaths, cluster: LocalCluster, checkpoint: string) {
+  private constructor(directory: string, cluster: LocalCluster, checkpoint: string) {
     this.#directory = directory;
-    this.#paths = paths;
     this.#cluster = cluster;
     this.#checkpoint = checkpoint;
   }
@@ -89,22 +87,17 @@ export class Deployment {
     };
     await writeFile(paths.site, stringify(site), { mode: 0o600 });
     const { checkpoint } = await writePolicy(directory, WINDOW_TOKENS);
-    return new Deployment(directory, paths, cluster, checkpoint);
+    return new Deployment(directory, cluster, checkpoint);
   }
 
   get bus(): Bus {
     return this.#cluster.bus;
   }
 
-  /** The site file, for commands that are run on this deployment. */
-  get siteFile(): string {
-    return this.#paths.site;
-  }
-
-  /** Last lines of a service's log, for a failure's message. */
-  async logOf(service: string, lines: number): Promise<string> {
-    const log = await readFile(join(this.#paths.logs, `${service}.log`), "utf8");
-    return log.split("\n").slice(-lines).join("\n");
+  /** host:port of the proxy's model API. */
+  async modelAddress(): Promise<string> {
+    const [proxy] = await findServices(this.bus, "proxy");
+    return proxy!.facts.modelAddress!;
   }
 
   /** One trial at every task of a split, to their verdicts. @returns the records by task */
