@@ -11,7 +11,9 @@ import { NO_OUTPUT } from "../src/backend/output.js";
 import type { Outcome } from "../src/backend/types.js";
 import { healthWarnings, hostHealth, RecentTimes } from "../src/host-health.js";
 import { limitsFor, scratchVolumes, sharedMounts } from "../src/limits.js";
+import type { SealReport } from "../src/sealing/types.js";
 import { imageOf } from "../src/shelf/task-image.js";
+import { unproved } from "../src/shelf/unproved.js";
 import { waitUntilHealthy } from "../src/trial/healthcheck.js";
 import { parseModelAddress, reachOf } from "../src/trial/reach.js";
 
@@ -188,5 +190,27 @@ describe("a host", () => {
     ]);
     for (const ms of [10, 10]) times.starts.add(ms);
     expect(times.starts.p50()).toBe(10);
+  });
+});
+
+describe("what a clean search does not show", () => {
+  const search = (nProbes: Partial<Record<"gold" | "hidden-file", number>>) => ({
+    search: {
+      probes: Array(Object.values(nProbes).reduce((sum, n) => sum + n, 0)).fill({}),
+      distinctiveness: Object.entries(nProbes).map(([kind, n]) => ({
+        kind,
+        nLines: 9,
+        nDistinctive: n,
+        nProbes: n,
+      })),
+    } as unknown as SealReport["search"],
+  });
+
+  test("is said of each answer that has no line to look for, and of tasks that name none", () => {
+    expect(unproved(search({ gold: 3, "hidden-file": 2 }))).toEqual([]);
+    expect(unproved(search({ gold: 0, "hidden-file": 2 }))).toEqual([
+      expect.stringMatching(/^no line of the gold patch tells/),
+    ]);
+    expect(unproved(search({}))).toEqual([expect.stringContaining("the search shows nothing")]);
   });
 });

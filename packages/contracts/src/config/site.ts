@@ -205,13 +205,17 @@ export const SiteConfig = z.strictObject({
         .describe("Sandboxes being started at once; two per core when absent."),
       maxSandboxes: z.int().min(1).default(256).describe("Sandboxes prepared or running at once."),
       cpus: z.number().positive().default(1).describe("CPUs a sandbox may use."),
-      memoryBytes: z.int().min(16_777_216).default(536_870_912).describe("Memory a sandbox may use, bytes."),
-      pids: z.int().min(8).default(128).describe("Processes and threads a sandbox may have."),
+      memoryBytes: z
+        .int()
+        .min(16_777_216)
+        .default(2_147_483_648)
+        .describe("Memory a sandbox may use at most, bytes; used as needed, not reserved."),
+      pids: z.int().min(8).default(512).describe("Processes and threads a sandbox may have."),
       diskBytes: z
         .int()
         .min(1_048_576)
-        .default(268_435_456)
-        .describe("Bytes an agent may change in its workspace."),
+        .default(1_073_741_824)
+        .describe("Bytes an agent may change in its workspace; memory on runc, used as needed."),
       outputBytes: z.int().min(1024).default(1_048_576).describe("Bytes of output kept of one command."),
       taskVariables: z
         .array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/))

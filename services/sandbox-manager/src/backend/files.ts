@@ -26,7 +26,7 @@ import { packTar, type TarMember, unpackTar } from "../patch/tar.js";
 export const MAX_TAR_BYTES = 256 * 1024 * 1024;
 export const MAX_TAR_MEMBERS = 100_000;
 /** The kernel's limit, with its closing zero. */
-const MAX_HOST_PATH_BYTES = 4095;
+export const MAX_HOST_PATH_BYTES = 4095;
 
 /** Writes the files, directories and links of a tar below a directory of the sandbox. */
 export async function unpackBelow(

@@ -27,7 +27,7 @@ import type { HistoryReport, SealRequest } from "./types.js";
  */
 export async function hideHistory(directory: string, request: SealRequest): Promise<HistoryReport> {
   const root = new RootDirectory(directory);
-  const scratch = mkdtempSync(path.join(tmpdir(), "mortise-seal-"));
+  const scratch = mkdtempSync(path.join(request.scratch ?? tmpdir(), "mortise-seal-"));
   try {
     const workdir = root.locate(byteString(request.workdir));
     if (workdir === undefined || !root.isDirectory(workdir))

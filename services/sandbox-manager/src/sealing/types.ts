@@ -27,6 +27,8 @@ export interface SealRequest {
   /** Absolute path of the host's git; the usual places are looked at when absent. */
   readonly git?: string;
   readonly limits?: Partial<SearchLimits>;
+  /** A directory of the host for what is needed only meanwhile; the system's own when absent. */
+  readonly scratch?: string;
 }
 
 export interface SearchLimits {

@@ -22,6 +22,7 @@ import { answersOf } from "./answers.js";
 import { type CacheLease, type CacheLimits, type Evictable, PinnedCache } from "./pinned-cache.js";
 import { MAX_SEARCHED_FILES, searchTree } from "./search-tree.js";
 import { baseOf, type ShelvedTask } from "./tasks.js";
+import { unproved } from "./unproved.js";
 
 /** Counted in ordinary starts: a whole root is read. */
 const SEAL_COST = 4;
@@ -50,7 +51,7 @@ export interface TemplateOptions {
   readonly clock: Clock;
   readonly records: RecordStore;
   readonly limits: CacheLimits;
-  /** Where repositories lie while they are being hidden; emptied when the service starts. */
+  /** Where repositories lie while they are being hidden, and what is needed meanwhile; emptied when the service starts. */
   readonly scratchDirectory: string;
   readonly onFault: (error: unknown) => void;
 }
@@ -107,8 +108,10 @@ export class TemplateShelf {
   }
 
   async #searched({ task, image }: ShelvedTask, tree: string): Promise<Template> {
-    const seal = await this.#options.records.put(await searchTree(tree, answersOf(task)));
-    return { image, seal, notes: [], bytes: 0, release: async () => {} };
+    const { records, scratchDirectory } = this.#options;
+    const report = await searchTree(tree, answersOf(task), scratchDirectory);
+    const seal = await records.put(report);
+    return { image, seal, notes: unproved(report), bytes: 0, release: async () => {} };
   }
 
   async #sealed(task: ShelvedTask): Promise<Template> {
@@ -127,14 +130,19 @@ export class TemplateShelf {
           code: "MORTISE_SANDBOX_NOT_CLOSED",
           message: `the ${backend.name} backend shows no root filesystem to seal.`,
         });
-      const request = { workdir: task.workdir, store, answers: answersOf(task.task) };
+      const request = {
+        workdir: task.workdir,
+        store,
+        answers: answersOf(task.task),
+        scratch: scratchDirectory,
+      };
       const report = await sealRoot(template.hostRoot, request);
       const seal = await records.put(report);
       const snapshot = await template.snapshot();
       return {
         image: snapshot,
         seal,
-        notes: [],
+        notes: unproved(report),
         ...(snapshot.bytes === undefined ? {} : { bytes: snapshot.bytes }),
         release: () => snapshot.release(),
       };

@@ -78,8 +78,8 @@ export class Setup {
   /** Rejects with what failed, or MORTISE_SANDBOX_STAGE_TIMEOUT that names the limit (U2). */
   async run(): Promise<Prepared> {
     const { harnesses, templates } = this.#tools;
+    const harness = await this.#withinQueue(harnesses.get(this.#work.harness));
     const task = await this.#task();
-    const harness = await this.#withinSetup(harnesses.get(this.#work.harness));
     const template = await this.#withinSetup(templates.lease(task, this.#work), (late) => late.release());
     try {
       return await this.#start({ task, harness, template });
@@ -87,6 +87,14 @@ export class Setup {
       template.release();
       throw error;
     }
+  }
+
+  /** A harness that this host is still obtaining, once for all trials, costs none of them its setup. */
+  #withinQueue<T>(work: Promise<T>): Promise<T> {
+    const limitMs = this.#work.queueTimeoutMs || DEFAULT_QUEUE_TIMEOUT_MS;
+    const leftMs = limitMs - this.#stages.spentMs(Stage.QUEUE);
+    const limit = `rollout.queueTimeoutMs is ${limitMs}; harness ${this.#work.harness} is being made ready`;
+    return withinTime(this.#tools.context.clock, leftMs, limit, work);
   }
 
   /** The task with its image. A registry that says to come again later is waited for, as a stage of its own. */

@@ -5,13 +5,16 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readSync } from "node:fs";
 import path from "node:path";
 import type { CollectedPlace } from "@mortise/contracts";
-import { resolveDirectory } from "../backend/files.js";
+import { MAX_HOST_PATH_BYTES, resolveDirectory } from "../backend/files.js";
 import type { Sandbox } from "../backend/types.js";
+import { utf8Name } from "../patch/snapshot.js";
 import { unpackTar } from "../patch/tar.js";
 
 /** Of all files of one place; a directory full of small files is refused too. */
 const MAX_PLACE_BYTES = 16 * 1024 * 1024;
 const MAX_FILES = 256;
+/** Directories count too: what a step left must not decide whether it can be read. */
+const MAX_ENTRIES = 10_000;
 
 export interface Collected {
   /** Absolute, inside. */
@@ -34,10 +37,16 @@ function fromHost(root: string, { directory, maxFileBytes }: Place): Collected[]
   if (typeof top === "string") return [refused(directory, top)];
   const found: Collected[] = [];
   let left = MAX_PLACE_BYTES;
+  let nEntries = 0;
   const walk = (relative: string): void => {
-    for (const name of readdirSync(path.join(top.host, relative)).sort()) {
-      if (found.length >= MAX_FILES) return;
+    for (const name of namesIn(path.join(top.host, relative))) {
+      nEntries += 1;
+      if (found.length >= MAX_FILES || nEntries > MAX_ENTRIES) return;
       const member = path.join(relative, name);
+      if (Buffer.byteLength(path.join(top.host, member)) > MAX_HOST_PATH_BYTES) {
+        found.push(refused(path.join(directory, relative), "a path below it is too long"));
+        return;
+      }
       const stat = lstatSync(path.join(top.host, member));
       if (stat.isDirectory()) {
         walk(member);
@@ -53,6 +62,12 @@ function fromHost(root: string, { directory, maxFileBytes }: Place): Collected[]
   };
   walk("");
   return found;
+}
+
+/** Names that are no text name nothing that is asked for. */
+function namesIn(directory: string): string[] {
+  const names = readdirSync(directory, { encoding: "buffer" }).map(utf8Name);
+  return names.filter((name) => name !== undefined).sort();
 }
 
 function directoryAt(root: string, directory: string): { host: string } | string {

@@ -2,8 +2,10 @@
  * Sealing as the trial pipeline calls it, on its thread: a report, or a refusal that says what was found.
  * Needs root and git, and the built worker.
  */
-import { existsSync } from "node:fs";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { sealRoot } from "../../dist/sealing/index.js";
 import { BASE_SOURCE, canSeal, FIXED_SOURCE, hasPython, PATIENT, SOURCE, TestRoot } from "./repositories.js";
 
@@ -26,6 +28,19 @@ describe.skipIf(!canSeal)("sealing a root", PATIENT, () => {
     expect(report.search.distinctiveness[0]?.nProbes).toBeGreaterThanOrEqual(3);
     expect(JSON.parse(JSON.stringify(report))).toEqual(report);
     expect(present.read(`app/${SOURCE}`)).toBe(BASE_SOURCE);
+  });
+
+  test("writes what it needs meanwhile where it is told to: a manager that is killed sweeps only there", async () => {
+    const scratch = mkdtempSync(path.join(tmpdir(), "mortise-scratch-"));
+    const request = { ...present.request(), scratch };
+    vi.stubEnv("TMPDIR", "/nowhere");
+    try {
+      expect((await sealRoot(present.root, request)).search.isClean).toBe(true);
+      expect(readdirSync(scratch)).toEqual([]);
+    } finally {
+      vi.unstubAllEnvs();
+      rmSync(scratch, { recursive: true });
+    }
   });
 
   test("is equal for equal roots", async () => {

@@ -58,7 +58,9 @@ describe.each(runc.ok ? ["runc", "process"] : ["process"])("steps on %s", (backe
   test("steps share the sandbox, each with its own command, variables, input and ending", async () => {
     const { steps, failureCode } = await run([
       shell("one", "echo left > here; cat; exit 3", { stdin: Buffer.from("given") }),
-      shell("two", `cat here; echo "$OWN" >&2; sh -c 'kill -9 $$' 2> /dev/null; exit $?`, { environment: { OWN: "own" } }),
+      shell("two", `cat here; echo "$OWN" >&2; sh -c 'kill -9 $$' 2> /dev/null; exit $?`, {
+        environment: { OWN: "own" },
+      }),
       shell("three", "sleep 60", { timeoutMs: 500 }),
       shell("four", "pwd; exit 0", { cwd: "/tmp" }),
     ]);
@@ -188,6 +190,27 @@ describe.each(runc.ok ? ["runc", "process"] : ["process"])("steps on %s", (backe
       expect(Object.values(found).join()).not.toContain("root:");
     },
   );
+
+  test.runIf(backend === "runc")("nothing a step leaves makes its place unreadable", async () => {
+    const script = `const fs = require("node:fs"); fs.writeFileSync("a", "first");
+      fs.writeFileSync(Buffer.from([0xff]), "no text");
+      for (let i = 0; i < 30; i++) { fs.mkdirSync("n".repeat(200)); process.chdir("n".repeat(200)); }`;
+    const { steps, failureCode } = await run([
+      {
+        name: "one",
+        argv: ["node", "-e", script],
+        timeoutMs: 20_000,
+        cwd: "/out",
+        put: [{ directory: "/out", owner: "agent" }],
+        collect: [{ directory: "/out", maxFileBytes: 1000 }],
+      },
+    ]);
+    expect(failureCode).toBe("");
+    const [first, deep, ...others] = steps[0]!.files;
+    expect(text(first!.content)).toBe("first");
+    expect(deep!.refused).toBe("a path below it is too long");
+    expect(others).toEqual([]);
+  });
 
   test.runIf(backend === "runc")("mounts of the verifier are read-only", async () => {
     const { steps } = await run([shell("one", "cat /opt/own/f; echo x > /opt/own/f")], {

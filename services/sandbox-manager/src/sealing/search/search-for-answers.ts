@@ -23,7 +23,7 @@ import { Findings } from "./findings.js";
 import { Matcher } from "./matcher.js";
 import { ObjectSearch } from "./object-search.js";
 
-export type SearchRequest = Pick<SealRequest, "workdir" | "answers" | "git" | "limits">;
+export type SearchRequest = Pick<SealRequest, "workdir" | "answers" | "git" | "limits" | "scratch">;
 
 /**
  * @param directory the root filesystem on the host; nothing may run in it
@@ -36,7 +36,7 @@ export async function searchForAnswers(
   ownRepository?: string,
 ): Promise<SearchReport> {
   const root = new RootDirectory(directory);
-  const scratch = mkdtempSync(path.join(tmpdir(), "mortise-search-"));
+  const scratch = mkdtempSync(path.join(request.scratch ?? tmpdir(), "mortise-search-"));
   try {
     const probes = probesOf(request.answers, await baseFiles(root, request, scratch));
     const findings = new Findings({ ...DEFAULT_SEARCH_LIMITS, ...request.limits });
