@@ -32,6 +32,13 @@ export function jsonText(node: Node): string {
   return node.text;
 }
 
+/** Characters of a node's text, without those of keys and separators; at least 1. */
+export function lengthOf(node: Node): number {
+  if (node.kind === "raw") return node.text.length;
+  const inner = node.kind === "list" ? node.items : node.entries.map(([, value]) => value);
+  return inner.reduce((sum, value) => sum + lengthOf(value), 1);
+}
+
 /** Every place of a tree that can be replaced, the root excepted. */
 export interface Place {
   readonly holder: Exclude<Node, { kind: "raw" }>;

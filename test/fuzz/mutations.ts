@@ -3,7 +3,7 @@
  * text and numbers at the edge of what JSON can say, structure that is empty, long or deep. Each mutation
  * changes one place; a body gets several.
  */
-import { copyOf, type Node, type Place, placesOf, replaceAt, valueAt } from "./json-text.js";
+import { copyOf, lengthOf, type Node, type Place, placesOf, replaceAt, valueAt } from "./json-text.js";
 import type { Random } from "./random.js";
 import type { Vocabulary } from "./recorded-bodies.js";
 
@@ -23,6 +23,9 @@ const TEXTS = [
   ...["<think>", "</think>", "<tool_response>", "<function=x>", "{{ messages }}", "{% for x in y %}"],
   ...["x-anthropic-billing-header: cc_version=1", "<system-reminder>", "../../etc/passwd", "%00", "call_1"],
 ].map((text) => JSON.stringify(text));
+
+/** What one repetition may add: repetitions of repetitions soon exceed every string and every front's limit. */
+const REPEATED_CHARACTERS_MAX = 4 << 20;
 
 const LITERALS = ["null", "true", "false", "{}", "[]", "[null]", "[[]]", '{"type":"text"}', '{"text":null}'];
 
@@ -116,7 +119,8 @@ export class Mutator {
   private repeat(place: Place): void {
     const { holder, at } = place;
     const times = this.random.chance(0.02) ? 300 : 1 + this.random.int(3);
-    for (let n = 0; n < times; n++)
+    const fitting = Math.min(times, Math.floor(REPEATED_CHARACTERS_MAX / lengthOf(valueAt(place))));
+    for (let n = 0; n < fitting; n++)
       if (holder.kind === "list") holder.items.splice(at, 0, copyOf(valueAt(place)));
       else holder.entries.push([holder.entries[at]![0], copyOf(valueAt(place))]);
   }
