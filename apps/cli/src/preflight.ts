@@ -9,20 +9,15 @@ import { openCheckpoint } from "@mortise/policy";
 import { loadIndexedTask, readTaskIndex } from "@mortise/tasks";
 import { assertFreeSpace } from "./free-space.js";
 import { readGreeting } from "./provision/nats-server/version.js";
+import { assertSandboxWishes } from "./sandbox-wishes.js";
 
 /** What was checked, one line each. Throws the first thing that would stop the run. */
 export async function preflight(site: SiteConfig, run: RunConfig): Promise<string[]> {
+  assertSandboxWishes(site, run);
   const { version } = await readGreeting(site.nats.url);
   const checkpoint = await openCheckpoint(run.policy.checkpoint);
   const index = readTaskIndex(site.tasks.directory);
   const counts = [run.tasks.train, run.tasks.evaluate].map((split) => assertSplit(site, index, split, run));
-  if (!Object.hasOwn(site.harness, run.rollout.harness)) {
-    throw new MortiseError({
-      code: "MORTISE_HARNESS_UNKNOWN",
-      message: `rollout.harness is ${run.rollout.harness}; the site file has ${Object.keys(site.harness).join(", ") || "none"}.`,
-      detail: { field: "rollout.harness" },
-    });
-  }
   assertFile(site.identity.directory, "identity.directory");
   if (run.warmStart !== undefined) assertFile(run.warmStart.demonstrations, "warmStart.demonstrations");
   const place = existsSync(site.state.directory) ? site.state.directory : dirname(site.state.directory);

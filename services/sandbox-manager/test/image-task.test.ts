@@ -144,6 +144,11 @@ ${more}
     expect(world.model.requests).toEqual([]);
   }, 60_000);
 
+  test("a work tree the image does not have is the task's fault, named by its field", async () => {
+    const task = writeTask(tasks, "nowhere", toml('workdir = "/nowhere"'));
+    expect(await failure(task)).toMatch(/^MORTISE_TASK_INVALID: .*environment\.workdir: .*"\/nowhere"/s);
+  }, 60_000);
+
   test("a work tree of the task's own is laid over the image, where the task wants it", async () => {
     const laid = 'workdir = "/work/tree"\nenv = { SETTING = "${HOST_SETTING}" }';
     const files = {

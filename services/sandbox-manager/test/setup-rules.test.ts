@@ -15,6 +15,7 @@ import type { SealReport } from "../src/sealing/types.js";
 import { imageOf } from "../src/shelf/task-image.js";
 import { unproved } from "../src/shelf/unproved.js";
 import { waitUntilHealthy } from "../src/trial/healthcheck.js";
+import { assertOwnPlaces } from "../src/trial/own-places.js";
 import { parseModelAddress, reachOf } from "../src/trial/reach.js";
 
 const place = { directory: "/x" };
@@ -94,6 +95,30 @@ describe("what a sandbox may use", () => {
     const scratch = (bytes: bigint) => create(SandboxOverridesSchema, { scratch: [{ target: "/s", bytes }] });
     expect(scratchVolumes(given, scratch(100n))).toEqual([{ target: "/s", bytes: 100 }]);
     expect(() => scratchVolumes(given, scratch(101n))).toThrow("sandbox.maxScratchBytes is 100");
+  });
+});
+
+describe("what a run mounts", () => {
+  const places = (mount: string, scratch: string) => () =>
+    assertOwnPlaces(
+      create(SandboxOverridesSchema, {
+        mounts: [{ name: "data", target: mount }],
+        scratch: [{ target: scratch, bytes: 1n }],
+      }),
+      "/srv/work",
+    );
+
+  test("may lie anywhere that is free, in the work tree too", () => {
+    expect(places("/data", "/srv/work/build")).not.toThrow();
+    expect(places("/srv/worker", "/data")).not.toThrow();
+  });
+
+  test("never lies over the work tree, the harness, the kernel's places or another of them", () => {
+    expect(places("/data", "/srv/work")).toThrow("rollout.scratch: /srv/work would lie over the work tree");
+    expect(places("/srv", "/data")).toThrow("rollout.mounts: /srv would lie over the work tree");
+    for (const taken of ["/proc", "/dev/shm", "/opt", "/opt/harness/x", "/home"])
+      expect(places(taken, "/data")).toThrow("which is taken");
+    expect(places("/data", "/data/scratch")).toThrow("rollout.scratch: /data/scratch meets /data");
   });
 });
 

@@ -128,7 +128,7 @@ export class TaskShelf {
         fix: "Set environment.workdir to the directory of the work tree inside the image.",
         detail: { field: "environment.workdir" },
       });
-    const workspace = await this.#workspace(environment.repository, image, workdir);
+    const workspace = await this.#workspace(task, image, workdir);
     return {
       task: { ...task, environment: { ...environment, env: own.values } },
       digest: ref.digest,
@@ -139,9 +139,23 @@ export class TaskShelf {
     };
   }
 
-  #workspace(repository: string | undefined, image: Image, workdir: string): Promise<Tree> {
-    if (repository === undefined) return this.#backend.readTree(image, workdir);
-    return this.#backend.prepareTree({ kind: "directory", directory: repository });
+  async #workspace({ directory, environment }: Task, image: Image, workdir: string): Promise<Tree> {
+    const { repository } = environment;
+    if (repository !== undefined)
+      return this.#backend.prepareTree({ kind: "directory", directory: repository });
+    try {
+      return await this.#backend.readTree(image, workdir);
+    } catch (cause) {
+      if (!(cause instanceof MortiseError) || cause.code !== "MORTISE_SANDBOX_SETUP") throw cause;
+      // Not the host's failure: another look would find the same.
+      throw new MortiseError({
+        code: "MORTISE_TASK_INVALID",
+        message: `${directory}: environment.workdir: ${cause.message}`,
+        fix: "Set environment.workdir to the directory of the work tree inside the image, not to a link to it.",
+        detail: { field: "environment.workdir" },
+        cause,
+      });
+    }
   }
 
   async #solve(shelved: ShelvedTask): Promise<Patch> {

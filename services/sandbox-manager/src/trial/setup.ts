@@ -17,6 +17,7 @@ import { baseOf, type ShelvedTask, userOf } from "../shelf/tasks.js";
 import type { Template } from "../shelf/templates.js";
 import { withinTime } from "../shelf/within-time.js";
 import { waitUntilHealthy } from "./healthcheck.js";
+import { assertOwnPlaces } from "./own-places.js";
 import { proofOf } from "./proof.js";
 import { parseModelAddress, type Reach, reachOf } from "./reach.js";
 import type { ProofInit } from "./reports.js";
@@ -124,6 +125,7 @@ export class Setup {
     const { overrides } = this.#work;
     const site = context.site.sandbox;
     const limits = limitsFor(site, task.task, { limits: this.#work.limits, overrides });
+    if (overrides !== undefined) assertOwnPlaces(overrides, task.workdir);
     const mounts = [...harness.mounts, ...sharedMounts(site, overrides ?? { mounts: [] })];
     const reach = reachOf(task.task.agent.network, site, parseModelAddress(this.#work.modelAddress));
     const { sandbox, proof } = await this.#made(materials, { limits, mounts, reach });
