@@ -45,6 +45,19 @@ describe("a configuration that is refused", () => {
     expect(refusal({ zzzzzzzz: 1 }).message).toContain("valid keys here: engines, store, trainer");
   });
 
+  test("speaks of the option of a union that has the keys which are there", () => {
+    const schema = z.object({
+      one: z.union([
+        z.strictObject({ adapter: z.string() }),
+        z.strictObject({ argv: z.array(z.string()).min(1), directory: z.string() }),
+      ]),
+    });
+    const refused = () => parseStrict(schema, { one: { argv: [] } }, { source: "site.toml" });
+    expect(refused).toThrow("one.argv = []");
+    expect(refused).toThrow("one.directory is missing");
+    expect(refused).not.toThrow("adapter");
+  });
+
   test("looks inside records and the chosen option of a union", () => {
     expect(refusal({ engines: { a: { adress: "x", address: "y" } } }).message).toContain(
       "did you mean address?",

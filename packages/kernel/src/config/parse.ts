@@ -31,14 +31,18 @@ export function parseStrict<S extends z.ZodType>(
   });
 }
 
-/** A union reports one list of issues per option; the option that fits best is the one with the fewest. */
+/** A union reports one list of issues per option; what fits best knows the keys that are there, and has the fewest. */
 function innermost(issue: Issue, prefix: Path = []): Issue[] {
   const path = [...prefix, ...issue.path];
   if (issue.code === "invalid_union" && issue.errors.length > 0) {
-    const [best] = [...issue.errors].sort((a, b) => a.length - b.length);
+    const [best] = [...issue.errors].sort((a, b) => nUnknown(a) - nUnknown(b) || a.length - b.length);
     return best!.flatMap((inner) => innermost(inner, path));
   }
   return [{ ...issue, path } as Issue];
+}
+
+function nUnknown(issues: readonly Issue[]): number {
+  return issues.reduce((n, issue) => n + (issue.code === "unrecognized_keys" ? issue.keys.length : 0), 0);
 }
 
 function fieldOf(issue: Issue | undefined): string {
