@@ -86,6 +86,11 @@ attempt("bpf", "bpf");
 attempt("socket", "socket packet", 17, 3, 0x300);
 attempt("socket", "socket vsock", 40, 1, 0);
 attempt("socket", "socket raw", 2, 3, 1);
+attempt("socket", "socket of netlink for audit", 16, 3, 9);
+attempt("socket", "socket of netlink for device events", 16, 3, 15);
+attempt("socket", "socket of netlink for generic families", 16, 3, 16);
+for (const [family, label] of [[4, "ipx"], [5, "appletalk"], [9, "x25"]]) attempt("socket", "socket " + label, family, 2, 0);
+if (require("os").networkInterfaces().lo === undefined) open.push("addresses cannot be listed");
 if (process.getuid() !== 0) { attempt("setuid", "setuid 0", 0); attempt("setgid", "setgid 0", 0); }
 else attempt("setuid", "setuid of another", 1234);
 for (const name of ["init_module", "kexec_load", "open_by_handle_at", "perf_event_open", "io_uring_setup", "userfaultfd",
