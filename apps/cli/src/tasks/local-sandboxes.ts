@@ -9,6 +9,7 @@ import type { SandboxService } from "@mortise/contracts";
 import type { Client } from "@mortise/kernel";
 import { provisionNatsServer } from "../provision/nats-server/provision.js";
 import { provisionSandboxRuntime } from "../provision/runc.js";
+import { listenForInterrupts } from "../quickstart/interrupts.js";
 import { LocalCluster } from "../quickstart/local-cluster.js";
 import { NewestManager } from "../quickstart/newest-manager.js";
 import { projectPaths, runPaths } from "../quickstart/run-directory.js";
@@ -18,11 +19,11 @@ export interface LocalSandboxes {
   readonly backend: string;
   /** Of the manager that was started last. */
   readonly client: () => Client<typeof SandboxService>;
-  /** Aborted when a process was given up. */
-  readonly fatal: AbortSignal;
+  /** Aborted when a process was given up, or the command is interrupted. */
+  readonly stop: AbortSignal;
 }
 
-/** Starts them, calls `use`, and leaves nothing behind whatever becomes of it. */
+/** Starts them, calls `use`, and leaves nothing behind whatever becomes of it, Ctrl-C too: rejects with what ended it. */
 export async function withLocalSandboxes<T>(
   tasksDirectory: string,
   note: (line: string) => void,
@@ -39,22 +40,30 @@ export async function withLocalSandboxes<T>(
   });
   const sandbox = await provisionSandboxRuntime({ cacheDirectory: project.cache, onProgress: note });
   const cluster = new LocalCluster({ project, paths, nats, note });
+  const interrupts = listenForInterrupts(() => cluster.supervisor.killAll());
+  const stop = AbortSignal.any([cluster.fatal, interrupts.signal]);
   try {
     await cluster.startBus([]);
     await writeSiteFile(project, paths, { natsUrl: cluster.natsUrl, tasksDirectory, sandbox });
     await cluster.startShared(["sandbox-manager"]);
     const manager = new NewestManager(cluster.presences, cluster.bearer);
     try {
-      return await use({
-        backend: sandbox.backend,
-        client: () => manager.client(),
-        fatal: cluster.fatal,
-      });
+      const used = use({ backend: sandbox.backend, client: () => manager.client(), stop });
+      return await Promise.race([used, rejected(stop)]);
     } finally {
       manager.close();
     }
   } finally {
     await cluster.stop();
+    interrupts.dispose();
     await rm(directory, { recursive: true, force: true });
   }
+}
+
+function rejected(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const end = () => reject(signal.reason);
+    if (signal.aborted) end();
+    else signal.addEventListener("abort", end, { once: true });
+  });
 }

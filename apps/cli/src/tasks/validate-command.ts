@@ -154,9 +154,9 @@ async function validateAsProcesses(plan: Plan): Promise<Validated> {
 
 /** Each run in a fresh sandbox, with the network the task's verifier asks for. */
 async function validateInSandboxes(plan: Plan): Promise<Validated> {
-  return withLocalSandboxes(plan.root, note, async ({ backend, client, fatal }) => {
+  return withLocalSandboxes(plan.root, note, async ({ backend, client, stop }) => {
     note(`sandbox backend: ${backend}`);
-    return validateAll(plan, `sandbox (${backend})`, executeInSandbox(client, VALIDATION_RUN, fatal));
+    return validateAll(plan, `sandbox (${backend})`, executeInSandbox(client, VALIDATION_RUN, stop));
   });
 }
 

@@ -1,7 +1,8 @@
 /** `mortise tasks validate --in sandbox` on bundled tasks: sandboxes of its own, and nothing left of them. Uses dist. */
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { RuncBackend } from "@mortise/sandbox-manager";
@@ -44,5 +45,31 @@ test.skipIf(!runc.ok)(
     );
     expect(readdirSync(own)).toEqual([]);
     expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(own);
+  },
+);
+
+test.skipIf(!runc.ok)(
+  "an interrupt ends the sandboxes, and keeps nothing of what did not end",
+  { timeout: PATIENCE_MS },
+  async () => {
+    const tasks = join(base, "interrupted");
+    generateDemoTasks(tasks, { seed: 1, train: 2, heldOut: 1 });
+    const own = mkdtempSync(join(base, "tmp-"));
+    const child = spawn(
+      process.execPath,
+      [MAIN, "tasks", "validate", tasks, "--gold", "50", "--in", "sandbox", "--jobs", "1"],
+      { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, TMPDIR: own } },
+    );
+    const ended = once(child, "exit");
+    let said = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      if (!said.includes("sandbox backend") && `${said}${text}`.includes("sandbox backend"))
+        child.kill("SIGINT");
+      said += text;
+    });
+    expect(await ended, said).toEqual([128 + constants.signals.SIGINT, null]);
+    expect(readdirSync(own)).toEqual([]);
+    expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(own);
+    expect(existsSync(join(tasks, "validation"))).toBe(false);
   },
 );
