@@ -23,7 +23,7 @@ import path from "node:path";
 
 const PYTEST = "pytest==8.4.2";
 /** Changes when the same parts are laid out in another way. */
-const LAYOUT = 2;
+const LAYOUT = 3;
 const PROGRAMS =
   "bash sh cat chmod cp cut date dirname basename echo env expr false find git grep head id ln ls mkdir mktemp mv nohup printf pwd readlink rm rmdir sed setsid sleep sort stat tail tee test touch tr true uname wc xargs".split(
     " ",
@@ -138,6 +138,8 @@ function build(python: Python, place: string): void {
   const pip = ["-m", "pip", "install", "--quiet", "--no-input", "--target", packages, PYTEST];
   execFileSync("python3", pip, { stdio: "pipe", timeout: 180_000 });
   rmSync(path.join(packages, "bin"), { recursive: true, force: true });
+  // Debian's Python looks here instead.
+  symlinkSync("site-packages", path.join(standard, "dist-packages"));
   writeFileSync(
     at("usr/local/bin/pytest"),
     "#!/usr/local/bin/python3\nimport sys\nfrom pytest import console_main\nsys.exit(console_main())\n",
