@@ -79,6 +79,7 @@ export const opencode: HarnessAdapter = {
     truncatedText: "ends",
     truncatedCall: "continues",
     cut: "retries",
+    keepsBrokenText: ["chat", "responses"],
     overload: "retries",
   },
 };

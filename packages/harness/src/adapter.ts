@@ -162,6 +162,11 @@ export interface Behaviour {
   readonly truncatedCall: "continues" | "ends" | Lacks;
   /** After a connection that died behind a complete tool call. */
   readonly cut: "adopts" | "retries";
+  /**
+   * Wire APIs over which it keeps the words of a reply that broke off beside those of the retry. What it sends back is
+   * then no reply that was sampled: the turn after it is a branch (C4). Absent: none.
+   */
+  readonly keepsBrokenText?: readonly WireApi[];
   /** After an HTTP 529, 503 or 500. */
   readonly overload: "retries" | "ends";
 }

@@ -78,7 +78,7 @@ export async function runCase(world: ConformanceWorld, run: CaseRun): Promise<Ca
       calls: relay.modelCalls,
       marks: await reachedMarks(workspace),
     };
-    const reasons = [...problems, ...problemsOf(observed, conformanceCase.claims(adapter))];
+    const reasons = [...problems, ...problemsOf(observed, conformanceCase.claims(adapter, run.wireApi))];
     await writeFile(join(run.directory, "observed.json"), observedText(observed));
     return { ...resultOf(run, observed), outcome: reasons.length === 0 ? "pass" : "fail", reasons };
   } finally {
