@@ -1,6 +1,6 @@
 /** What every adapter promises: pinned, pointed at one model API, with the session's key in no file and no argument. */
 
-import type { HarnessAdapter, LaunchTarget, WireApi } from "@mortise/harness";
+import { type HarnessAdapter, type LaunchTarget, STANDARD_PATH, type WireApi } from "@mortise/harness";
 import { HARNESSES, harnessNamed } from "@mortise/harnesses";
 import { parse } from "smol-toml";
 import { describe, expect, test } from "vitest";
@@ -21,6 +21,7 @@ function targetOf(wireApi: WireApi): LaunchTarget {
     maxOutputTokens: 4_096,
     node: "/opt/node",
     python: "/opt/python3",
+    path: STANDARD_PATH,
   };
 }
 
