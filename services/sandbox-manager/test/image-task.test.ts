@@ -307,8 +307,9 @@ ${more}
       asked.length = 0;
       const { value, wallMs } = await reportOf(await world.launch({ task: later, setupTimeoutMs: 3_000 }));
       expect(value).toMatchObject({ code: "MORTISE_SANDBOX_IMAGE_UNKNOWN" });
-      expect(wallMs).toBeGreaterThanOrEqual(6_000);
-      expect(asked[1]! - asked[0]!).toBeGreaterThanOrEqual(6_000);
+      // Timers and the two clocks may differ by some milliseconds.
+      expect(wallMs).toBeGreaterThan(5_950);
+      expect(asked[1]! - asked[0]!).toBeGreaterThan(5_950);
       await new Promise<void>((resolve) => registry.close(() => resolve()));
     },
     60_000,
