@@ -16,7 +16,8 @@ export interface PrewarmingOptions {
   upcoming(): readonly Pick<TaskRef, "id" | "digest">[];
 }
 
-const LOOK_EVERY_MS = 1_000;
+/** A look costs a few comparisons; what is said late is of no use. */
+const LOOK_EVERY_MS = 200;
 const CALL_MS = 5_000;
 
 export class Prewarming {
@@ -26,7 +27,7 @@ export class Prewarming {
 
   constructor(options: PrewarmingOptions) {
     this.#options = options;
-    this.#cancel = options.clock.after(LOOK_EVERY_MS, () => this.#look());
+    this.#cancel = options.clock.after(0, () => this.#look());
   }
 
   stop(): void {
