@@ -150,7 +150,7 @@ ${more}
   }, 60_000);
 
   test("a work tree of the task's own is laid over the image, where the task wants it", async () => {
-    const laid = 'workdir = "/work/tree"\nenv = { SETTING = "${HOST_SETTING}" }';
+    const laid = 'workdir = "/srv/tree"\nenv = { SETTING = "${HOST_SETTING}" }';
     const files = {
       "environment/repository/src/add.cjs": BROKEN,
       "environment/repository/only-here.txt": "of the task\n",
@@ -168,7 +168,7 @@ ${more}
     const { trial } = await world.started({ task, trial: "laid" });
     const end = await world.ended(trial);
     const { body } = world.model.requests[0]!;
-    expect(body).toMatchObject({ cwd: "/work/tree", uid: 1000, setting: "a-secret-of-the-host" });
+    expect(body).toMatchObject({ cwd: "/srv/tree", uid: 1000, setting: "a-secret-of-the-host" });
     expect(body.files).toEqual(["only-here.txt", "src", "src/add.cjs"]);
     expect(end.outputTail).toBe("it said *** and ***");
     expect(world.manager.output).not.toContain("a-secret-of-the-host");
