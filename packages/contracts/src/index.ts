@@ -4,6 +4,7 @@
  */
 export * from "./config/engine.js";
 export * from "./config/image-build.js";
+export { EvaluationProtocol } from "./config/protocol.js";
 export * from "./config/run.js";
 export * from "./config/run-record.js";
 export * from "./config/site.js";

@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { EngineConfig } from "./engine.js";
+import { AgentNetwork, EvaluationProtocol, Instruction, Rendering, ShownTests } from "./protocol.js";
 
 const id = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
 const probability = z.number().min(0).max(1);
@@ -52,35 +53,31 @@ export const RunConfig = z.strictObject({
   run: z.strictObject({
     id: id.describe("Id of the run; the first token of every subject, durable and directory."),
     seed: z.int().min(0).default(1).describe("Seed of task sampling, initial weights and sampling noise."),
+    mode: z
+      .enum(["training", "evaluation"])
+      .default("training")
+      .describe(
+        "evaluation: the checkpoint as it is, every attempt of evaluation.attempts to its verdict, and no trainer.",
+      ),
   }),
   policy: z.strictObject({
     checkpoint: z.string().min(1).describe("Hugging Face directory of the initial policy."),
     backend: z.enum(["auto", "embedded", "tfjs"]).default("auto").describe("Implementation that trains."),
     name: z.string().default("policy").describe("Model name harnesses are told."),
-    history: z
-      .enum(["auto", "keep", "branch", "strip"])
-      .default("auto")
-      .describe(
-        "What a continued conversation shows of earlier turns. keep: their sampled tokens; branch: what the chat template makes of them today; strip: as branch, without reasoning; auto: keep where the template allows it, else branch.",
-      ),
-    lateSystem: z
-      .enum(["to-user", "merge-up", "keep"])
-      .default("to-user")
-      .describe(
-        "System messages behind the first reply. to-user: become user messages; merge-up: join the leading one, which starts a new branch; keep: stay, where the chat template takes them.",
-      ),
-    thinking: z
-      .enum(["template", "on", "off"])
-      .default("template")
-      .describe(
-        "The chat template's enable_thinking. template: as the template has it; what a harness asks for is only recorded (C8).",
-      ),
+    ...Rendering,
   }),
   engine: EngineConfig.prefault({ kind: "embedded" }),
   tasks: z
     .strictObject({
       train: z.string().default("train").describe("Split of the task index that is trained on."),
       evaluate: z.string().default("heldout").describe("Split of the task index that is evaluated on."),
+      index: z
+        .string()
+        .min(1)
+        .optional()
+        .describe(
+          "Directory whose index.json is drawn from instead of the site's; its tasks lie in the site's directory of tasks.",
+        ),
     })
     .prefault({}),
   rollout: z
@@ -138,6 +135,11 @@ export const RunConfig = z.strictObject({
         )
         .default([])
         .describe("Empty writable directories that do not count against the disk limit."),
+      instruction: Instruction.default("{instruction}").describe(
+        "What a task's instruction becomes before the harness sees it; `{instruction}` and `{tests}`, the place of shown tests, are replaced.",
+      ),
+      network: AgentNetwork,
+      shownTests: ShownTests,
       keep: z
         .enum(["never", "failed", "always"])
         .default("never")
@@ -288,6 +290,9 @@ export const RunConfig = z.strictObject({
         .describe("Held-out trials per evaluation, spread evenly over the tasks; 0 turns evaluation off."),
       before: z.boolean().default(true).describe("Evaluate version 0."),
       after: z.boolean().default(true).describe("Evaluate the last version."),
+      protocol: EvaluationProtocol.optional().describe(
+        "What the run was made under, as `mortise eval` and `mortise infer` record it.",
+      ),
     })
     .prefault({}),
 });
@@ -305,6 +310,15 @@ export function crossChecks(config: RunConfig): { field: string; reason: string 
     config.trainer.steps === 0
   )
     found.push({ field: "trainer.klCoefficient", reason: "a KL term needs training steps" });
+  const isEvaluation = config.run.mode === "evaluation";
+  if (isEvaluation && config.evaluation.attempts === 0)
+    found.push({ field: "evaluation.attempts", reason: "is 0, and the run does nothing else" });
+  if (isEvaluation && config.warmStart !== undefined)
+    found.push({ field: "warmStart", reason: "changes weights, and run.mode is evaluation" });
+  if (!isEvaluation && config.rollout.shownTests !== "none")
+    found.push({ field: "rollout.shownTests", reason: "needs run.mode evaluation" });
+  if (config.rollout.instruction.includes("{tests}") && config.rollout.shownTests === "none")
+    found.push({ field: "rollout.instruction", reason: "names {tests}, and rollout.shownTests is none" });
   if (config.rollout.maxTokensPerTurn > config.rollout.maxResponseTokens)
     found.push({ field: "rollout.maxTokensPerTurn", reason: "is above rollout.maxResponseTokens" });
   if (

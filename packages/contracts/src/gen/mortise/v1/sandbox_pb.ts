@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file mortise/v1/sandbox.proto.
  */
 export const file_mortise_v1_sandbox: GenFile = /*@__PURE__*/
-  fileDesc("Chhtb3J0aXNlL3YxL3NhbmRib3gucHJvdG8SCm1vcnRpc2UudjEiawoNU2FuZGJveExpbWl0cxIMCgRjcHVzGAEgASgBEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBIMCgRwaWRzGAMgASgNEhIKCmRpc2tfYnl0ZXMYBCABKAQSFAoMb3V0cHV0X2J5dGVzGAUgASgEIrwBChBTYW5kYm94T3ZlcnJpZGVzEhcKD2NwdXNfbXVsdGlwbGllchgBIAEoARIZChFtZW1vcnlfbXVsdGlwbGllchgCIAEoARIgChhhZ2VudF90aW1lb3V0X211bHRpcGxpZXIYAyABKAESJwoGbW91bnRzGAQgAygLMhcubW9ydGlzZS52MS5TaGFyZWRNb3VudBIpCgdzY3JhdGNoGAUgAygLMhgubW9ydGlzZS52MS5TY3JhdGNoU3BhY2UiKwoLU2hhcmVkTW91bnQSDAoEbmFtZRgBIAEoCRIOCgZ0YXJnZXQYAiABKAkiLQoMU2NyYXRjaFNwYWNlEg4KBnRhcmdldBgBIAEoCRINCgVieXRlcxgCIAEoBCJ5CgxTYW5kYm94UHJvb2YSIQoEc2VhbBgBIAEoCzITLm1vcnRpc2UudjEuQ29udGVudBIkCgduZXR3b3JrGAIgASgLMhMubW9ydGlzZS52MS5Db250ZW50EhEKCXJlYWNoYWJsZRgDIAEoCRINCgVub3RlcxgEIAMoCSImCg9TYW5kYm94UHJlcGFyZWQSEwoLcnBjX2FkZHJlc3MYASABKAki1gMKDFNhbmRib3hFbmRlZBIyCgt0ZXJtaW5hdGlvbhgBIAEoDjIdLm1vcnRpc2UudjEuVGVybWluYXRpb25SZWFzb24SEQoJZXhpdF9jb2RlGAIgASgFEg4KBnNpZ25hbBgDIAEoCRIiCgVwYXRjaBgEIAEoCzITLm1vcnRpc2UudjEuQ29udGVudBIVCg1wYXRjaF9lbnRyaWVzGAUgASgNEhMKC291dHB1dF90YWlsGAYgASgJEhcKD2hhcm5lc3NfdmVyc2lvbhgHIAEoCRInCgp0cmFuc2NyaXB0GAggASgLMhMubW9ydGlzZS52MS5Db250ZW50EhgKEHRyYW5zY3JpcHRfZmlsZXMYCSABKA0SHAoUdHJhbnNjcmlwdF90cnVuY2F0ZWQYCiABKAgSDgoGZW5kaW5nGAsgASgJEhoKDWRlbmllZF9lZ3Jlc3MYDCABKARIAIgBARI3CghsZWZ0X291dBgNIAMoCzIlLm1vcnRpc2UudjEuU2FuZGJveEVuZGVkLkxlZnRPdXRFbnRyeRouCgxMZWZ0T3V0RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4AUIQCg5fZGVuaWVkX2VncmVzcyJhCg1TYW5kYm94RmFpbGVkEjIKC3Rlcm1pbmF0aW9uGAEgASgOMh0ubW9ydGlzZS52MS5UZXJtaW5hdGlvblJlYXNvbhIMCgRjb2RlGAIgASgJEg4KBnJlYXNvbhgDIAEoCSL9AgoNU2FuZGJveFJlcG9ydBILCgNydW4YASABKAkSDQoFdHJpYWwYAiABKAkSDQoFbGVhc2UYAyABKAkSDwoHbWFuYWdlchgEIAEoCRIPCgdiYWNrZW5kGAUgASgJEhAKCGluc2VjdXJlGAYgASgIEiUKBnN0YWdlcxgHIAMoCzIVLm1vcnRpc2UudjEuU3RhZ2VUaW1lEi8KCHByZXBhcmVkGAggASgLMhsubW9ydGlzZS52MS5TYW5kYm94UHJlcGFyZWRIABIpCgVlbmRlZBgJIAEoCzIYLm1vcnRpc2UudjEuU2FuZGJveEVuZGVkSAASKwoGZmFpbGVkGAogASgLMhkubW9ydGlzZS52MS5TYW5kYm94RmFpbGVkSAASJwoFcHJvb2YYCyABKAsyGC5tb3J0aXNlLnYxLlNhbmRib3hQcm9vZhIaCg1rZXB0X3VudGlsX21zGAwgASgESAGIAQFCBgoEZmFjdEIQCg5fa2VwdF91bnRpbF9tcypwCgpLZWVwUG9saWN5EhsKF0tFRVBfUE9MSUNZX1VOU1BFQ0lGSUVEEAASFQoRS0VFUF9QT0xJQ1lfTkVWRVIQARIWChJLRUVQX1BPTElDWV9GQUlMRUQQAhIWChJLRUVQX1BPTElDWV9BTFdBWVMQA2IGcHJvdG8z", [file_mortise_v1_common]);
+  fileDesc("Chhtb3J0aXNlL3YxL3NhbmRib3gucHJvdG8SCm1vcnRpc2UudjEiawoNU2FuZGJveExpbWl0cxIMCgRjcHVzGAEgASgBEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBIMCgRwaWRzGAMgASgNEhIKCmRpc2tfYnl0ZXMYBCABKAQSFAoMb3V0cHV0X2J5dGVzGAUgASgEIpYCChBTYW5kYm94T3ZlcnJpZGVzEhcKD2NwdXNfbXVsdGlwbGllchgBIAEoARIZChFtZW1vcnlfbXVsdGlwbGllchgCIAEoARIgChhhZ2VudF90aW1lb3V0X211bHRpcGxpZXIYAyABKAESJwoGbW91bnRzGAQgAygLMhcubW9ydGlzZS52MS5TaGFyZWRNb3VudBIpCgdzY3JhdGNoGAUgAygLMhgubW9ydGlzZS52MS5TY3JhdGNoU3BhY2USEwoLaW5zdHJ1Y3Rpb24YCCABKAkSFgoOY2xvc2VkX25ldHdvcmsYCSABKAgSKwoLc2hvd25fdGVzdHMYCiABKA4yFi5tb3J0aXNlLnYxLlNob3duVGVzdHMiKwoLU2hhcmVkTW91bnQSDAoEbmFtZRgBIAEoCRIOCgZ0YXJnZXQYAiABKAkiLQoMU2NyYXRjaFNwYWNlEg4KBnRhcmdldBgBIAEoCRINCgVieXRlcxgCIAEoBCJ5CgxTYW5kYm94UHJvb2YSIQoEc2VhbBgBIAEoCzITLm1vcnRpc2UudjEuQ29udGVudBIkCgduZXR3b3JrGAIgASgLMhMubW9ydGlzZS52MS5Db250ZW50EhEKCXJlYWNoYWJsZRgDIAEoCRINCgVub3RlcxgEIAMoCSImCg9TYW5kYm94UHJlcGFyZWQSEwoLcnBjX2FkZHJlc3MYASABKAkikAQKDFNhbmRib3hFbmRlZBIyCgt0ZXJtaW5hdGlvbhgBIAEoDjIdLm1vcnRpc2UudjEuVGVybWluYXRpb25SZWFzb24SEQoJZXhpdF9jb2RlGAIgASgFEg4KBnNpZ25hbBgDIAEoCRIiCgVwYXRjaBgEIAEoCzITLm1vcnRpc2UudjEuQ29udGVudBIVCg1wYXRjaF9lbnRyaWVzGAUgASgNEhMKC291dHB1dF90YWlsGAYgASgJEhcKD2hhcm5lc3NfdmVyc2lvbhgHIAEoCRInCgp0cmFuc2NyaXB0GAggASgLMhMubW9ydGlzZS52MS5Db250ZW50EhgKEHRyYW5zY3JpcHRfZmlsZXMYCSABKA0SHAoUdHJhbnNjcmlwdF90cnVuY2F0ZWQYCiABKAgSDgoGZW5kaW5nGAsgASgJEhoKDWRlbmllZF9lZ3Jlc3MYDCABKARIAIgBARI3CghsZWZ0X291dBgNIAMoCzIlLm1vcnRpc2UudjEuU2FuZGJveEVuZGVkLkxlZnRPdXRFbnRyeRIgChNzaG93bl90ZXN0c19jaGFuZ2VkGA4gASgNSAGIAQEaLgoMTGVmdE91dEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAFCEAoOX2RlbmllZF9lZ3Jlc3NCFgoUX3Nob3duX3Rlc3RzX2NoYW5nZWQiYQoNU2FuZGJveEZhaWxlZBIyCgt0ZXJtaW5hdGlvbhgBIAEoDjIdLm1vcnRpc2UudjEuVGVybWluYXRpb25SZWFzb24SDAoEY29kZRgCIAEoCRIOCgZyZWFzb24YAyABKAki/QIKDVNhbmRib3hSZXBvcnQSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEg0KBWxlYXNlGAMgASgJEg8KB21hbmFnZXIYBCABKAkSDwoHYmFja2VuZBgFIAEoCRIQCghpbnNlY3VyZRgGIAEoCBIlCgZzdGFnZXMYByADKAsyFS5tb3J0aXNlLnYxLlN0YWdlVGltZRIvCghwcmVwYXJlZBgIIAEoCzIbLm1vcnRpc2UudjEuU2FuZGJveFByZXBhcmVkSAASKQoFZW5kZWQYCSABKAsyGC5tb3J0aXNlLnYxLlNhbmRib3hFbmRlZEgAEisKBmZhaWxlZBgKIAEoCzIZLm1vcnRpc2UudjEuU2FuZGJveEZhaWxlZEgAEicKBXByb29mGAsgASgLMhgubW9ydGlzZS52MS5TYW5kYm94UHJvb2YSGgoNa2VwdF91bnRpbF9tcxgMIAEoBEgBiAEBQgYKBGZhY3RCEAoOX2tlcHRfdW50aWxfbXMqPwoKU2hvd25UZXN0cxIbChdTSE9XTl9URVNUU19VTlNQRUNJRklFRBAAEhQKEFNIT1dOX1RFU1RTX0NPUFkQASpwCgpLZWVwUG9saWN5EhsKF0tFRVBfUE9MSUNZX1VOU1BFQ0lGSUVEEAASFQoRS0VFUF9QT0xJQ1lfTkVWRVIQARIWChJLRUVQX1BPTElDWV9GQUlMRUQQAhIWChJLRUVQX1BPTElDWV9BTFdBWVMQA2IGcHJvdG8z", [file_mortise_v1_common]);
 
 /**
  * Limits of one sandbox; 0 means the site default.
@@ -87,6 +87,25 @@ export type SandboxOverrides = Message<"mortise.v1.SandboxOverrides"> & {
    * @generated from field: repeated mortise.v1.ScratchSpace scratch = 5;
    */
   scratch: ScratchSpace[];
+
+  /**
+   * What the task's instruction becomes; {instruction} and {tests} are replaced. Empty: the instruction as it is.
+   *
+   * @generated from field: string instruction = 8;
+   */
+  instruction: string;
+
+  /**
+   * The agent reaches the model and nothing else, whatever its task asks for.
+   *
+   * @generated from field: bool closed_network = 9;
+   */
+  closedNetwork: boolean;
+
+  /**
+   * @generated from field: mortise.v1.ShownTests shown_tests = 10;
+   */
+  shownTests: ShownTests;
 };
 
 /**
@@ -293,6 +312,13 @@ export type SandboxEnded = Message<"mortise.v1.SandboxEnded"> & {
    * @generated from field: map<string, uint32> left_out = 13;
    */
   leftOut: { [key: string]: number };
+
+  /**
+   * Files of the shown copy of the tests that were changed, added or removed; absent where none was shown.
+   *
+   * @generated from field: optional uint32 shown_tests_changed = 14;
+   */
+  shownTestsChanged?: number | undefined;
 };
 
 /**
@@ -420,6 +446,31 @@ export const SandboxReportSchema: GenMessage<SandboxReport> = /*@__PURE__*/
   messageDesc(file_mortise_v1_sandbox, 8);
 
 /**
+ * What of a task's hidden tests an agent is shown; grading uses the originals, whatever becomes of the copy.
+ *
+ * @generated from enum mortise.v1.ShownTests
+ */
+export enum ShownTests {
+  /**
+   * @generated from enum value: SHOWN_TESTS_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A copy in the work tree that may be run and changed, and is no part of the change.
+   *
+   * @generated from enum value: SHOWN_TESTS_COPY = 1;
+   */
+  COPY = 1,
+}
+
+/**
+ * Describes the enum mortise.v1.ShownTests.
+ */
+export const ShownTestsSchema: GenEnum<ShownTests> = /*@__PURE__*/
+  enumDesc(file_mortise_v1_sandbox, 0);
+
+/**
  * Which trials leave a sandbox behind that can be looked into.
  *
  * @generated from enum mortise.v1.KeepPolicy
@@ -452,5 +503,5 @@ export enum KeepPolicy {
  * Describes the enum mortise.v1.KeepPolicy.
  */
 export const KeepPolicySchema: GenEnum<KeepPolicy> = /*@__PURE__*/
-  enumDesc(file_mortise_v1_sandbox, 0);
+  enumDesc(file_mortise_v1_sandbox, 1);
 
