@@ -18,8 +18,9 @@ import {
 import { stringify } from "smol-toml";
 import { writePolicy } from "../../apps/cli/src/conformance/policy-files.js";
 import { provisionNatsServer } from "../../apps/cli/src/provision/nats-server/provision.js";
-import { LocalCluster } from "../../apps/cli/src/quickstart/local-cluster.js";
-import { projectPaths, type RunPaths, runPaths } from "../../apps/cli/src/quickstart/run-directory.js";
+import { type RunPaths, runPaths } from "../../apps/cli/src/quickstart/run-directory.js";
+import { LocalCluster } from "../../apps/cli/src/site/local-cluster.js";
+import { projectPaths } from "../../apps/cli/src/site/project-paths.js";
 
 /** Beyond what any harness sends here. */
 const WINDOW_TOKENS = 400_000;

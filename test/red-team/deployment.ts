@@ -21,8 +21,9 @@ import { type Bus, findServices } from "@mortise/kernel";
 import { stringify } from "smol-toml";
 import { writePolicy } from "../../apps/cli/src/conformance/policy-files.js";
 import { provisionNatsServer } from "../../apps/cli/src/provision/nats-server/provision.js";
-import { LocalCluster } from "../../apps/cli/src/quickstart/local-cluster.js";
-import { projectPaths, runPaths } from "../../apps/cli/src/quickstart/run-directory.js";
+import { runPaths } from "../../apps/cli/src/quickstart/run-directory.js";
+import { LocalCluster } from "../../apps/cli/src/site/local-cluster.js";
+import { projectPaths } from "../../apps/cli/src/site/project-paths.js";
 
 const WINDOW_TOKENS = 20_000;
 const LOOK_INTERVAL_MS = 200;

@@ -4,7 +4,7 @@
  */
 import { MortiseError } from "@mortise/contracts";
 import { operatorsError, withoutCredentials } from "@mortise/kernel";
-import { Interrupted } from "./quickstart/interrupts.js";
+import { Interrupted } from "./site/interrupts.js";
 
 export const SCHEMA = 1;
 export const EXIT_FAILURE = 1;

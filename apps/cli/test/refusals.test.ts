@@ -4,7 +4,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { projectPaths, runPaths } from "../src/quickstart/run-directory.js";
+import { runPaths } from "../src/quickstart/run-directory.js";
+import { projectPaths } from "../src/site/project-paths.js";
 
 const MAIN = fileURLToPath(new URL("../dist/main.js", import.meta.url));
 

@@ -9,7 +9,8 @@ import { readSiteConfig } from "@mortise/kernel";
 import type { CleanedPlace } from "@mortise/sandbox-manager";
 import { type Command, Option } from "commander";
 import { type OutputOptions, printResult } from "../output.js";
-import { projectPaths, runPaths } from "../quickstart/run-directory.js";
+import { runPaths } from "../quickstart/run-directory.js";
+import { projectPaths } from "../site/project-paths.js";
 
 const SERVICE = "sandbox-manager";
 const DAY_MS = 86_400_000;

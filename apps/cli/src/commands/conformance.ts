@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { runConformance } from "../conformance/conformance.js";
 import { progressLine, tableOf } from "../conformance/report.js";
 import { EXIT_FAILURE, note, type OutputOptions, printResult } from "../output.js";
-import { listenForInterrupts } from "../quickstart/interrupts.js";
+import { listenForInterrupts } from "../site/interrupts.js";
 
 interface Flags {
   readonly wire: readonly string[];

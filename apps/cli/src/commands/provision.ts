@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { note, type OutputOptions, printResult } from "../output.js";
 import { provisionNatsServer } from "../provision/nats-server/provision.js";
 import { provisionSandboxRuntime } from "../provision/runc.js";
-import { projectPaths } from "../quickstart/run-directory.js";
+import { projectPaths } from "../site/project-paths.js";
 
 export function addProvision(program: Command, output: () => OutputOptions): void {
   const provision = program

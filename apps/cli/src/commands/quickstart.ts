@@ -3,11 +3,11 @@ import { randomBytes } from "node:crypto";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { EXIT_FAILURE, note, type OutputOptions, printResult } from "../output.js";
 import type { Overhead } from "../quickstart/cpu-meter.js";
-import { Interrupted } from "../quickstart/interrupts.js";
 import { optionsOfRun, type QuickstartResult, quickstart } from "../quickstart/quickstart.js";
 import { DEFAULT_EVAL_ATTEMPTS, DEFAULT_STEPS, type QuickstartOptions } from "../quickstart/recipe.js";
 import type { Summary } from "../quickstart/summary.js";
 import { LineView, TerminalView } from "../quickstart/view.js";
+import { Interrupted } from "../site/interrupts.js";
 
 /** Stages below this share of a trial are not worth a line. */
 const SMALLEST_SHOWN_MS = 0.5;

@@ -11,14 +11,14 @@ import type { Command } from "commander";
 import { EXIT_FAILURE, note, type OutputOptions, printResult } from "../output.js";
 import { preflight } from "../preflight.js";
 import { readIdentity } from "../provision/identity.js";
-import { listenForInterrupts } from "../quickstart/interrupts.js";
-import { Presences } from "../quickstart/presences.js";
 import { ProgressWatch } from "../quickstart/progress.js";
-import { projectPaths } from "../quickstart/run-directory.js";
-import { RUN_SERVICES, STOP_ORDER, serviceSpec } from "../quickstart/services.js";
 import { failedGates, type Summary, summarise } from "../quickstart/summary.js";
 import { LineView, TerminalView, type View } from "../quickstart/view.js";
 import { readRunRecords } from "../run-records.js";
+import { listenForInterrupts } from "../site/interrupts.js";
+import { Presences } from "../site/presences.js";
+import { projectPaths } from "../site/project-paths.js";
+import { RUN_SERVICES, STOP_ORDER, serviceSpec } from "../site/services.js";
 import { connectAs, makeTopology } from "../site-bus.js";
 import { Supervisor } from "../supervisor/supervisor.js";
 

@@ -3,8 +3,9 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { type OutputOptions, printResult } from "../output.js";
 import type { QuickstartOptions } from "../quickstart/recipe.js";
-import { projectPaths, runPaths } from "../quickstart/run-directory.js";
+import { runPaths } from "../quickstart/run-directory.js";
 import type { Summary } from "../quickstart/summary.js";
+import { projectPaths } from "../site/project-paths.js";
 
 interface ListedRun {
   readonly runId: string;

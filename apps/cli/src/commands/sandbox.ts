@@ -13,8 +13,9 @@ import {
 import { readSiteConfig } from "@mortise/kernel";
 import { type Command, Option } from "commander";
 import { note, type OutputOptions, printResult } from "../output.js";
-import { projectPaths, runPaths } from "../quickstart/run-directory.js";
+import { runPaths } from "../quickstart/run-directory.js";
 import { type ManagerHandle, withManagersOf } from "../sandbox-managers.js";
+import { projectPaths } from "../site/project-paths.js";
 
 const CALL_MS = 30_000;
 

@@ -7,12 +7,13 @@ import { MortiseError, RunPhase, type SiteConfig } from "@mortise/contracts";
 import { type Bus, readSiteConfig } from "@mortise/kernel";
 import { type Command, Option } from "commander";
 import { type OutputOptions, printResult } from "../output.js";
-import { projectPaths, type RunPaths, runPaths } from "../quickstart/run-directory.js";
+import { type RunPaths, runPaths } from "../quickstart/run-directory.js";
 import { recomputedLedger, type Summary } from "../quickstart/summary.js";
 import { readRewards } from "../regrade/run-verdicts.js";
 import { countsLine, outcomeCounts, standingVerdicts } from "../regrade/standing.js";
 import { readRunRecords } from "../run-records.js";
 import { managerWarnings, withManagers } from "../sandbox-managers.js";
+import { projectPaths } from "../site/project-paths.js";
 import { connectAs, connectIfUp } from "../site-bus.js";
 
 export function addStatus(program: Command, output: () => OutputOptions): void {

@@ -18,8 +18,8 @@ import {
   writeIdentities,
   writePrivate,
 } from "../provision/identity.js";
-import { projectRoot } from "../quickstart/run-directory.js";
 import { miniHarness } from "../quickstart/site.js";
+import { projectRoot } from "../site/project-paths.js";
 
 /** Inside a container every service has these ports to itself. */
 const PORTS = { nats: 4222, monitoring: 8222, http: 9090, rpc: 9091, model: 8080 } as const;

@@ -34,8 +34,9 @@ import { openCheckpoint, readSafetensors, type Tokenizer } from "@mortise/policy
 import { type ChooseReply, ScriptedEngine, startProxy } from "@mortise/proxy";
 import { readIdentity } from "../provision/identity.js";
 import { provisionNatsServer } from "../provision/nats-server/provision.js";
-import { LocalCluster } from "../quickstart/local-cluster.js";
-import { projectPaths, runPaths } from "../quickstart/run-directory.js";
+import { runPaths } from "../quickstart/run-directory.js";
+import { LocalCluster } from "../site/local-cluster.js";
+import { projectPaths } from "../site/project-paths.js";
 import { writePolicy } from "./policy-files.js";
 
 const CANARY = "model.embed_tokens.weight";

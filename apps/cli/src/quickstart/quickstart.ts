@@ -15,17 +15,18 @@ import { type NatsServer, provisionNatsServer } from "../provision/nats-server/p
 import { provisionSandboxRuntime } from "../provision/runc.js";
 import { type RunRecords, readRunRecords } from "../run-records.js";
 import { executeInSandbox } from "../sandbox-executor.js";
+import { listenForInterrupts } from "../site/interrupts.js";
+import { LocalCluster } from "../site/local-cluster.js";
+import { NATS_PROCESS } from "../site/nats-process.js";
+import { NewestManager } from "../site/newest-manager.js";
+import { takeOwnership } from "../site/owner-lock.js";
+import { type ProjectPaths, projectPaths } from "../site/project-paths.js";
 import { CpuMeter, type Overhead, overheadOf, type Reading } from "./cpu-meter.js";
-import { listenForInterrupts } from "./interrupts.js";
-import { LocalCluster } from "./local-cluster.js";
-import { NATS_PROCESS } from "./nats-process.js";
-import { NewestManager } from "./newest-manager.js";
 import { preparePolicy } from "./prepare-policy.js";
 import { type DemoTasks, prepareTasks } from "./prepare-tasks.js";
 import { ProgressWatch } from "./progress.js";
 import { controlRun, type QuickstartOptions, quickstartRun, REVALIDATED_TASKS } from "./recipe.js";
-import { type ProjectPaths, projectPaths, type RunPaths, runPaths } from "./run-directory.js";
-import { lockRun } from "./run-lock.js";
+import { type RunPaths, runPaths } from "./run-directory.js";
 import { writeSiteFile } from "./site.js";
 import { failedGates, type Summary, summarise } from "./summary.js";
 import type { View } from "./view.js";
@@ -81,12 +82,12 @@ export async function quickstart(options: QuickstartOptions, view: View): Promis
     onProgress: (line) => view.note(line),
   });
   await mkdir(paths.directory, { recursive: true, mode: 0o700 });
-  const release = await lockRun(paths.directory, options.runId);
+  const ownership = await takeOwnership(paths.owner, ({ pid }) => isRunningAlready(pid, options.runId));
   try {
     await writePrivate(paths.options, `${JSON.stringify(options)}\n`);
     return await new QuickstartSession({ options, project, paths, view, run, nats }).run();
   } finally {
-    await release();
+    await ownership.release();
   }
 }
 
@@ -285,6 +286,15 @@ function trainingSeconds(watch: ProgressWatch): number {
   const from = phaseStartedAt.get(RunPhase.TRAIN);
   const to = phaseStartedAt.get(RunPhase.EVALUATE_AFTER) ?? phaseStartedAt.get(RunPhase.FINISHED);
   return from === undefined || to === undefined ? 0 : (to - from) / 1000;
+}
+
+function isRunningAlready(pid: number, runId: string): MortiseError {
+  return new MortiseError({
+    code: "MORTISE_OPERATOR_RUN_EXISTS",
+    message: `Process ${pid} is running ${runId}.`,
+    fix: "Wait for it or end it, then resume the run.",
+    detail: { field: "runId" },
+  });
 }
 
 function invalidTask(id: string, problems: readonly string[]): MortiseError {

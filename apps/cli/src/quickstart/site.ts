@@ -11,7 +11,8 @@ import { readSiteConfig } from "@mortise/kernel";
 import { stringify } from "smol-toml";
 import { writePrivate } from "../provision/identity.js";
 import type { SandboxRuntime } from "../provision/runc.js";
-import type { ProjectPaths, RunPaths } from "./run-directory.js";
+import type { ProjectPaths } from "../site/project-paths.js";
+import type { RunPaths } from "./run-directory.js";
 
 /** Below what systems give to outgoing connections: nothing takes the port while the proxy is away for a second. */
 const PORTS = { from: 20_000, to: 32_000 } as const;

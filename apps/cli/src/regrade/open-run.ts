@@ -6,7 +6,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { MortiseError, type SiteConfig } from "@mortise/contracts";
 import { readSiteConfig } from "@mortise/kernel";
-import { projectPaths, runPaths } from "../quickstart/run-directory.js";
+import { runPaths } from "../quickstart/run-directory.js";
+import { projectPaths } from "../site/project-paths.js";
 import { connectIfUp } from "../site-bus.js";
 import { type RunVerdicts, readArchivedVerdicts, readVerdicts } from "./run-verdicts.js";
 

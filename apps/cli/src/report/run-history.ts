@@ -29,8 +29,9 @@ import {
   VerdictSchema,
 } from "@mortise/contracts";
 import { type Bus, parseStrict, readRunConfig, readSiteConfig } from "@mortise/kernel";
-import { projectPaths, runPaths } from "../quickstart/run-directory.js";
+import { runPaths } from "../quickstart/run-directory.js";
 import { readAll } from "../run-records.js";
+import { projectPaths } from "../site/project-paths.js";
 import { connectIfUp } from "../site-bus.js";
 
 export interface RunHistory {

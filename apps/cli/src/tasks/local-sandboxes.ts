@@ -9,11 +9,12 @@ import type { SandboxService } from "@mortise/contracts";
 import type { Client } from "@mortise/kernel";
 import { provisionNatsServer } from "../provision/nats-server/provision.js";
 import { provisionSandboxRuntime } from "../provision/runc.js";
-import { listenForInterrupts } from "../quickstart/interrupts.js";
-import { LocalCluster } from "../quickstart/local-cluster.js";
-import { NewestManager } from "../quickstart/newest-manager.js";
-import { projectPaths, runPaths } from "../quickstart/run-directory.js";
+import { runPaths } from "../quickstart/run-directory.js";
 import { writeSiteFile } from "../quickstart/site.js";
+import { listenForInterrupts } from "../site/interrupts.js";
+import { LocalCluster } from "../site/local-cluster.js";
+import { NewestManager } from "../site/newest-manager.js";
+import { projectPaths } from "../site/project-paths.js";
 
 export interface LocalSandboxes {
   readonly backend: string;

@@ -8,8 +8,9 @@ import { type Bus, connectBus, createLog, ensureTopology } from "@mortise/kernel
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BUS_USERS, createIdentities, readIdentity, writeIdentities } from "../../src/provision/identity.js";
 import { provisionNatsServer } from "../../src/provision/nats-server/provision.js";
-import { startNatsServer } from "../../src/quickstart/nats-process.js";
-import { projectPaths, runPaths } from "../../src/quickstart/run-directory.js";
+import { runPaths } from "../../src/quickstart/run-directory.js";
+import { startNatsServer } from "../../src/site/nats-process.js";
+import { projectPaths } from "../../src/site/project-paths.js";
 import { Supervisor } from "../../src/supervisor/supervisor.js";
 
 const log = createLog({ service: "test", level: "error" });

@@ -1,5 +1,5 @@
 /**
- * Owns the nats-server process of a run: started on a free port of loopback, kept on that port ever after.
+ * Owns the nats-server process of a site: started, and kept where its clients look for it ever after.
  * Does not own the configuration's content (provision/identity.ts).
  */
 import { globSync } from "node:fs";
@@ -9,7 +9,7 @@ import { MortiseError } from "@mortise/contracts";
 import { sleep } from "@mortise/kernel";
 import { type Identities, natsServerConfig, writePrivate } from "../provision/identity.js";
 import type { Supervisor } from "../supervisor/supervisor.js";
-import type { RunPaths } from "./run-directory.js";
+import type { SitePaths } from "./site-paths.js";
 
 export const NATS_PROCESS = "nats-server";
 const ANY_PORT = -1;
@@ -22,20 +22,57 @@ const ORPHAN_GRACE_SECONDS = [30, 10] as const;
 export interface NatsProcessOptions {
   readonly supervisor: Supervisor;
   readonly binary: string;
-  readonly paths: RunPaths;
-  readonly identities: Identities;
+  readonly paths: SitePaths;
 }
 
-/** Starts the server under the supervisor. @returns its address, which survives restarts of the server. */
-export async function startNatsServer(options: NatsProcessOptions): Promise<string> {
-  const { paths, supervisor } = options;
+/**
+ * Starts the server on a free port of loopback, with a configuration made for these identities.
+ * @returns its address, which survives restarts of the server
+ */
+export async function startNatsServer(
+  options: NatsProcessOptions & { readonly identities: Identities },
+): Promise<string> {
+  const { paths, identities } = options;
+  const configure = (port: number) =>
+    writePrivate(
+      paths.natsConfig,
+      natsServerConfig({
+        storeDirectory: paths.jetstream,
+        portsDirectory: paths.natsPorts,
+        port,
+        identities,
+      }),
+    );
+  await prepare(paths);
+  await configure(ANY_PORT);
+  const url = await launch(options, []);
+  // From now on a restarted server must come back where its clients look for it.
+  await configure(Number(new URL(url).port));
+  return url;
+}
+
+/** Starts the server with the site's own configuration file, at the address the site file names. */
+export async function startSiteNatsServer(
+  options: NatsProcessOptions,
+  address: { readonly host: string; readonly port: number },
+): Promise<void> {
+  const { paths } = options;
+  await prepare(paths);
+  const place = ["--addr", address.host, "--port", String(address.port)];
+  await launch(options, [...place, "--ports_file_dir", paths.natsPorts]);
+}
+
+async function prepare(paths: SitePaths): Promise<void> {
   await rm(paths.natsPorts, { recursive: true, force: true });
   for (const directory of [paths.natsPorts, paths.logs, paths.jetstream])
     await mkdir(directory, { recursive: true, mode: 0o700 });
-  await writeConfig(options, ANY_PORT);
+}
+
+async function launch(options: NatsProcessOptions, flags: readonly string[]): Promise<string> {
+  const { supervisor, paths, binary } = options;
   supervisor.start({
     name: NATS_PROCESS,
-    argv: [options.binary, "--config", paths.natsConfig],
+    argv: [binary, "--config", paths.natsConfig, ...flags],
     cwd: paths.directory,
     environment: process.env,
     logFile: join(paths.logs, `${NATS_PROCESS}.log`),
@@ -43,15 +80,7 @@ export async function startNatsServer(options: NatsProcessOptions): Promise<stri
     drainMs: DRAIN_MS,
     orphanGraceSeconds: ORPHAN_GRACE_SECONDS,
   });
-  const url = await announcedAddress(options);
-  // From now on a restarted server must come back where its clients look for it.
-  await writeConfig(options, Number(new URL(url).port));
-  return url;
-}
-
-function writeConfig({ paths, identities }: NatsProcessOptions, port: number): Promise<void> {
-  const settings = { storeDirectory: paths.jetstream, portsDirectory: paths.natsPorts, port, identities };
-  return writePrivate(paths.natsConfig, natsServerConfig(settings));
+  return announcedAddress(options);
 }
 
 /** The server writes the ports it took into a file once it listens. */
@@ -64,9 +93,11 @@ async function announcedAddress({ paths, supervisor }: NatsProcessOptions): Prom
     if (supervisor.status().some(({ name, phase }) => name === NATS_PROCESS && phase === "failed")) break;
     await sleep(LOOK_INTERVAL_MS);
   }
+  const errors = join(paths.logs, `${NATS_PROCESS}.err`);
+  const said = (await readFile(errors, "utf8").catch(() => "")).trimEnd().split("\n").at(-1);
   throw new MortiseError({
     code: "MORTISE_OPERATOR_SERVICE_DOWN",
-    message: `nats-server did not come up; see ${join(paths.logs, `${NATS_PROCESS}.err`)}.`,
+    message: `nats-server did not come up${said ? `: ${said}` : ""}; see ${errors}.`,
     detail: { field: NATS_PROCESS },
   });
 }

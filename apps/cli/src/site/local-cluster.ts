@@ -1,10 +1,10 @@
 /**
- * Owns a run's processes on this machine from nothing to stopped: the bus with its topology, the services, the
+ * Owns a site's processes on this machine from nothing to stopped: the bus with its topology, the services, the
  * connection to look at them, and the end of all of it in order.
- * Does not own what the run does or reports (quickstart.ts).
+ * Does not own what runs do there or report (quickstart/, commands/run.ts).
  *
- * K1  When `stop` has resolved no process of the run is left, whatever state the start had reached.
- * K2  A process that was given up ends the run with its own words; nothing is waited for in vain.
+ * K1  When `stop` has resolved no process of the site is left, whatever state the start had reached.
+ * K2  A process that was given up ends the site with its own words; nothing is waited for in vain.
  */
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -28,19 +28,27 @@ import {
 } from "../provision/identity.js";
 import type { NatsServer } from "../provision/nats-server/provision.js";
 import { type ProcessSpec, Supervisor } from "../supervisor/supervisor.js";
-import { startNatsServer } from "./nats-process.js";
+import { startNatsServer, startSiteNatsServer } from "./nats-process.js";
 import { Presences } from "./presences.js";
-import type { ProjectPaths, RunPaths } from "./run-directory.js";
+import type { ProjectPaths } from "./project-paths.js";
 import { RUN_SERVICES, STOP_ORDER, serviceSpec } from "./services.js";
+import type { SitePaths } from "./site-paths.js";
 
 const START_TIMEOUT_MS = 60_000;
 /** What a failed process said last, for the error. */
 const TAIL_CHARACTERS = 2_000;
 
+export interface NatsAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
 export interface ClusterOptions {
   readonly project: ProjectPaths;
-  readonly paths: RunPaths;
+  readonly paths: SitePaths;
   readonly nats: NatsServer;
+  /** Where a nats-server is started with the site's own configuration file; on any free port when absent. */
+  readonly natsAddress?: NatsAddress;
   readonly note: (line: string) => void;
 }
 
@@ -88,12 +96,7 @@ export class LocalCluster {
     const created = nats.kind === "running" ? identitiesFromUrl(nats.url) : createIdentities();
     this.#identities = (await readIdentities(paths.identity)) ?? created;
     await writeIdentities(paths.identity, this.#identities);
-    const identities = this.#identities;
-    const binary = nats.kind === "binary" ? nats.path : undefined;
-    this.natsUrl =
-      binary === undefined
-        ? withoutUser(nats)
-        : await startNatsServer({ supervisor: this.supervisor, binary, paths, identities });
+    this.natsUrl = await this.#serveBus(this.#identities);
     const admin = await this.#connect("admin");
     try {
       const consumers = [...CONSUMERS, ...runIds.flatMap(runConsumers)];
@@ -151,6 +154,16 @@ export class LocalCluster {
     }
   }
 
+  /** @returns the address of the bus, without a user */
+  async #serveBus(identities: Identities): Promise<string> {
+    const { nats, paths, natsAddress } = this.#options;
+    if (nats.kind === "running") return withoutUser(nats.url);
+    const options = { supervisor: this.supervisor, binary: nats.path, paths };
+    if (natsAddress === undefined) return startNatsServer({ ...options, identities });
+    await startSiteNatsServer(options, natsAddress);
+    return `nats://${natsAddress.host}:${natsAddress.port}`;
+  }
+
   async #connect(user: "admin" | "observer"): Promise<Bus> {
     const identity = required(this.#identities?.get(user), "startBus");
     const log = createLog({ service: "cli", level: "error" });
@@ -184,9 +197,8 @@ function down(name: string, reason: string, where: string): MortiseError {
 }
 
 /** The user is in the identity files; an address in the site file holds no secret. */
-function withoutUser(nats: NatsServer): string {
-  if (nats.kind !== "running") return "";
-  const url = new URL(nats.url.includes("://") ? nats.url : `nats://${nats.url}`);
+export function withoutUser(address: string): string {
+  const url = new URL(address.includes("://") ? address : `nats://${address}`);
   return `${url.protocol}//${url.host}`;
 }
 
