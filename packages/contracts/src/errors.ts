@@ -107,7 +107,7 @@ export const ERROR_CATALOGUE = {
   MORTISE_OPERATOR_PORT_IN_USE: {
     disposition: "terminal",
     meaning: "A configured port is occupied.",
-    fix: "Free the port or set the named field to 0 for a free one.",
+    fix: "Free the port or set the named field to another one; 0 takes a free one, except of nats.url.",
   },
   MORTISE_OPERATOR_RECORDING: {
     disposition: "terminal",
@@ -133,6 +133,16 @@ export const ERROR_CATALOGUE = {
     disposition: "terminal",
     meaning: "A process of the run keeps ending right after its start.",
     fix: "Read the end of the named log; `--resume` continues the run once the cause is mended.",
+  },
+  MORTISE_OPERATOR_SITE_DOWN: {
+    disposition: "terminal",
+    meaning: "The services of the site are not up.",
+    fix: "Start them with `mortise site up --site <file>`.",
+  },
+  MORTISE_OPERATOR_SITE_UP: {
+    disposition: "terminal",
+    meaning: "The services of the site are up already.",
+    fix: "Use the site as it is, or end it with `mortise site down --site <file>`.",
   },
   MORTISE_OPERATOR_USAGE: {
     disposition: "terminal",
