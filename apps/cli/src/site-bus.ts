@@ -45,10 +45,13 @@ export async function connectAs(
   });
 }
 
-/** As an observer; undefined when nothing answers: the bus of a run of this machine ends with it. */
-export async function connectIfUp(site: SiteConfig): Promise<Bus | undefined> {
+/** As an observer; undefined when nothing answers: the bus of a site of this machine ends with it. */
+export async function connectIfUp(
+  site: SiteConfig,
+  connectTimeoutMs: number = LOOK_TIMEOUT_MS,
+): Promise<Bus | undefined> {
   try {
-    return await connectAs(site, "observer", LOOK_TIMEOUT_MS);
+    return await connectAs(site, "observer", connectTimeoutMs);
   } catch (error) {
     if (error instanceof MortiseError && error.code === "MORTISE_TRANSPORT_UNAVAILABLE") return undefined;
     throw error;

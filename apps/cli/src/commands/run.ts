@@ -1,26 +1,22 @@
 /**
  * Owns `mortise run`: a run on a site whose bus and shared services are up already. It makes what the run stores,
  * supervises the run's own scheduler and trainer on this machine, and stays until the run is finished.
- * Does not start the shared services (see quickstart for everything on one machine).
+ * Does not start the shared services (see commands/site.ts).
  */
-import { mkdir } from "node:fs/promises";
-import { join, resolve } from "node:path";
-import { MortiseError, type RunConfig, type SiteConfig } from "@mortise/contracts";
-import { type Bus, readRunConfig, readSiteConfig, sleep } from "@mortise/kernel";
+import { resolve } from "node:path";
+import type { RunConfig, SiteConfig } from "@mortise/contracts";
+import { readRunConfig, readSiteConfig, sleep } from "@mortise/kernel";
 import type { Command } from "commander";
 import { EXIT_FAILURE, note, type OutputOptions, printResult } from "../output.js";
 import { preflight } from "../preflight.js";
-import { readIdentity } from "../provision/identity.js";
 import { ProgressWatch } from "../quickstart/progress.js";
 import { failedGates, type Summary, summarise } from "../quickstart/summary.js";
 import { LineView, TerminalView, type View } from "../quickstart/view.js";
 import { readRunRecords } from "../run-records.js";
 import { listenForInterrupts } from "../site/interrupts.js";
-import { Presences } from "../site/presences.js";
-import { projectPaths } from "../site/project-paths.js";
-import { RUN_SERVICES, STOP_ORDER, serviceSpec } from "../site/services.js";
-import { connectAs, makeTopology } from "../site-bus.js";
-import { Supervisor } from "../supervisor/supervisor.js";
+import { type OpenSite, openSite } from "../site/open-site.js";
+import { RunProcesses } from "../site/run-processes.js";
+import { makeTopology } from "../site-bus.js";
 
 const REFRESH_MS = 1_000;
 
@@ -57,28 +53,23 @@ async function superviseRun(
   files: Flags,
 ): Promise<{ summary: Summary; failed: string[] }> {
   const startedAt = performance.now();
-  await makeTopology(site, run.run.id);
+  const opened = await openSite(files.site);
   const view = process.stderr.isTTY ? new TerminalView() : new LineView(note);
-  const fatal = new AbortController();
-  const supervisor = new Supervisor({
-    onRestart: (name, reason) => view.note(`${name} ended (${reason}); starting it again`),
-    onGaveUp: (name, reason, spec) => fatal.abort(gaveUp(name, reason, spec.errorFile)),
-    onFault: (error) => fatal.abort(error),
+  const absent = opened.absent();
+  if (absent.length > 0) view.note(`not up: ${absent.join(", ")}; the run waits for what it needs`);
+  const processes = new RunProcesses({
+    siteFile: files.site,
+    site,
+    runFile: files.run,
+    note: (line) => view.note(line),
   });
-  const interrupts = listenForInterrupts(() => supervisor.killAll());
-  const bus = await connectAs(site, "observer");
+  const interrupts = listenForInterrupts(() => processes.killAll());
+  const signal = AbortSignal.any([processes.fatal, interrupts.signal]);
   try {
-    await startRunServices(supervisor, site, files);
-    await follow({
-      site,
-      run,
-      bus,
-      supervisor,
-      view,
-      startedAt,
-      signal: AbortSignal.any([fatal.signal, interrupts.signal]),
-    });
-    const records = await readRunRecords(bus, run.run.id);
+    await makeTopology(site, run.run.id);
+    await processes.start();
+    await follow({ run, opened, processes, view, startedAt, signal });
+    const records = await readRunRecords(opened.bus, run.run.id);
     const summary = summarise({
       runId: run.run.id,
       seed: run.run.seed,
@@ -86,46 +77,29 @@ async function superviseRun(
       records,
       // The site's services work for other runs too; their time is not this run's alone.
       overheadMsPerTrial: null,
-      services: supervisor.status().map(({ name, restarts }) => ({ name, restarts })),
+      services: processes.status().map(({ name, restarts }) => ({ name, restarts })),
       durationMs: Math.round(performance.now() - startedAt),
     });
     return { summary, failed: failedGates(summary, records, run.trainer.steps) };
   } finally {
     view.end();
-    await bus.close();
-    await supervisor.stopInOrder(STOP_ORDER);
+    await opened.close();
+    await processes.stop();
     interrupts.dispose();
   }
 }
 
-async function startRunServices(supervisor: Supervisor, site: SiteConfig, files: Flags): Promise<void> {
-  const logs = join(site.state.directory, "logs");
-  await mkdir(logs, { recursive: true, mode: 0o700 });
-  const places = {
-    project: projectPaths(),
-    directory: site.state.directory,
-    logs,
-    siteFile: files.site,
-    runFile: files.run,
-  };
-  for (const name of RUN_SERVICES) supervisor.start(serviceSpec(name, places));
-}
-
 interface FollowOptions {
-  readonly site: SiteConfig;
   readonly run: RunConfig;
-  readonly bus: Bus;
-  readonly supervisor: Supervisor;
+  readonly opened: OpenSite;
+  readonly processes: RunProcesses;
   readonly view: View;
   readonly startedAt: number;
   readonly signal: AbortSignal;
 }
 
-async function follow(options: FollowOptions): Promise<void> {
-  const { site, run, bus, supervisor, view, startedAt, signal } = options;
-  const { bearer } = await readIdentity(site.identity.directory, "observer");
-  const presences = await Presences.watch(bus);
-  const watch = await ProgressWatch.start({ bus, presences, bearer }, run.run.id);
+async function follow({ run, opened, processes, view, startedAt, signal }: FollowOptions): Promise<void> {
+  const watch = await ProgressWatch.start(opened, run.run.id);
   try {
     while (!watch.isFinished) {
       await watch.refresh();
@@ -134,21 +108,12 @@ async function follow(options: FollowOptions): Promise<void> {
         steps: run.trainer.steps,
         elapsedMs: performance.now() - startedAt,
         progress: watch.current,
-        processes: supervisor.status(),
+        processes: processes.status(),
         stalenessBound: run.async.maxStaleness,
       });
       await Promise.race([watch.finished, sleep(REFRESH_MS, undefined, signal)]);
     }
   } finally {
     await watch.stop();
-    await presences.stop();
   }
-}
-
-function gaveUp(name: string, reason: string, where: string): MortiseError {
-  return new MortiseError({
-    code: "MORTISE_OPERATOR_SERVICE_DOWN",
-    message: `${name}: ${reason}; see ${where}.`,
-    detail: { field: name },
-  });
 }

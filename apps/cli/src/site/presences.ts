@@ -8,12 +8,13 @@ export class Presences {
   readonly #live = new Map<ServiceName, readonly ServicePresence[]>();
   readonly #watches: { stop(): Promise<void> }[] = [];
 
+  /** Resolves when who is live now is known. */
   static async watch(bus: Bus): Promise<Presences> {
     const presences = new Presences();
     for (const service of SERVICE_NAMES) {
-      presences.#watches.push(
-        await watchServices(bus, service, (instances) => presences.#live.set(service, instances)),
-      );
+      const watch = await watchServices(bus, service, (instances) => presences.#live.set(service, instances));
+      presences.#watches.push(watch);
+      await watch.caughtUp;
     }
     return presences;
   }
