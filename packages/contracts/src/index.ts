@@ -8,6 +8,7 @@ export { EvaluationProtocol } from "./config/protocol.js";
 export * from "./config/run.js";
 export * from "./config/run-record.js";
 export * from "./config/site.js";
+export * from "./config/sandbox-backends.js";
 export * from "./errors.js";
 export * from "./gen/mortise/v1/capture_pb.js";
 export * from "./gen/mortise/v1/common_pb.js";

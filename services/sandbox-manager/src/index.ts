@@ -4,6 +4,12 @@
  */
 export { DockerBackend } from "./backend/docker/backend.js";
 export { SandboxNetwork } from "./backend/network/index.js";
+export {
+  BACKEND_INTERFACE_VERSION,
+  type BackendPlugIn,
+  loadPlugIn,
+  type PlugInContext,
+} from "./backend/plug-in.js";
 export { ProcessBackend } from "./backend/process/backend.js";
 export { RuncBackend } from "./backend/runc/backend.js";
 export { sweep } from "./backend/runc/sweep.js";

@@ -3,9 +3,10 @@
  * silence. Does not know how a backend works.
  */
 import path from "node:path";
-import { MortiseError, type SiteConfig } from "@mortise/contracts";
+import { BUILT_IN_BACKENDS, MortiseError, type SiteConfig } from "@mortise/contracts";
 import type { Log } from "@mortise/kernel";
 import { DockerBackend } from "./backend/docker/backend.js";
+import { loadPlugIn } from "./backend/plug-in.js";
 import { ProcessBackend } from "./backend/process/backend.js";
 import { RuncBackend } from "./backend/runc/backend.js";
 import type { BackendName, SandboxBackend } from "./backend/types.js";
@@ -14,7 +15,7 @@ import type { RegistryOptions } from "./images/registry/registry-source.js";
 
 const PREFERENCE: readonly BackendName[] = ["runc", "docker", "process"];
 
-/** The configured backend, or the best one this host can run. Rejects with MORTISE_SANDBOX_BACKEND. */
+/** The configured backend, or the best one of ours this host can run. Rejects with MORTISE_SANDBOX_BACKEND. */
 export async function selectBackend(
   site: SiteConfig["sandbox"],
   stateDirectory: string,
@@ -23,7 +24,7 @@ export async function selectBackend(
   const wanted = site.backend === "auto" ? PREFERENCE : [site.backend];
   const reasons: string[] = [];
   for (const name of wanted) {
-    const backend = make(name, site, path.join(stateDirectory, name), log);
+    const backend = await make(name, site, path.join(stateDirectory, name), log);
     const availability = await backend.availability();
     if (availability.ok) {
       log.info({
@@ -43,6 +44,28 @@ export async function selectBackend(
 }
 
 function make(
+  name: string,
+  site: SiteConfig["sandbox"],
+  stateDirectory: string,
+  log: Log,
+): SandboxBackend | Promise<SandboxBackend> {
+  if (isBuiltIn(name)) return makeBuiltIn(name, site, stateDirectory, log);
+  const { module, options } = site.plugins[name]!;
+  const warn = (message: string) => log.warn({ event: "sandbox.plug-in", backend: name, message });
+  log.warn({
+    event: "sandbox.plug-in",
+    backend: name,
+    module,
+    message: `${module} runs as code of this process, with all its rights`,
+  });
+  return loadPlugIn(module, { name, stateDirectory, options, warn });
+}
+
+function isBuiltIn(name: string): name is BackendName {
+  return (BUILT_IN_BACKENDS as readonly string[]).includes(name);
+}
+
+function makeBuiltIn(
   name: BackendName,
   site: SiteConfig["sandbox"],
   stateDirectory: string,

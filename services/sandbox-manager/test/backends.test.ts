@@ -6,8 +6,7 @@ import { DockerBackend } from "../dist/backend/docker/backend.js";
 import { ProcessBackend } from "../dist/backend/process/backend.js";
 import { RuncBackend } from "../dist/backend/runc/backend.js";
 import type { SandboxBackend } from "../src/backend/types.js";
-import { ALLOWED_HOSTS } from "./conformance/egress.js";
-import { type Confines, describeBackend } from "./conformance.js";
+import { ALLOWED_HOSTS, type Confines, describeBackend } from "../src/conformance/index.js";
 
 const state = mkdtempSync(path.join(tmpdir(), "mortise-backends-"));
 afterAll(() => rmSync(state, { recursive: true, force: true }));

@@ -7,8 +7,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { DockerBackend } from "../dist/backend/docker/backend.js";
 import { engineAddress } from "../src/backend/docker/engine.js";
 import type { Command, Sandbox, SandboxSpec } from "../src/backend/types.js";
+import { digestOf, directory, file } from "../src/conformance/tar-builder.js";
 import { gzipLayer, RegistryServer } from "./images/registry-server.js";
-import { digestOf, directory, file } from "./images/tar-builder.js";
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 const MIB = 1024 * 1024;

@@ -8,9 +8,9 @@ import { RuncBackend } from "../dist/backend/runc/backend.js";
 import { CgroupHost } from "../src/backend/runc/cgroup.js";
 import { cgroupParent } from "../src/backend/runc/sweep.js";
 import type { SandboxSpec } from "../src/backend/types.js";
+import { SMALL_LAYERS, savedImage } from "../src/conformance/saved-image.js";
+import { directory, file } from "../src/conformance/tar-builder.js";
 import { gzipLayer, RegistryServer } from "./images/registry-server.js";
-import { SMALL_LAYERS, savedImage } from "./images/saved-image.js";
-import { directory, file } from "./images/tar-builder.js";
 
 const MIB = 1024 * 1024;
 const base = mkdtempSync(path.join(tmpdir(), "mortise-runc-"));

@@ -4,6 +4,8 @@
  */
 import { z } from "zod";
 import { ImageBuild } from "./image-build.js";
+import { RemoteHarness } from "./remote-harness.js";
+import { backendChoice, refuseWrongBackend } from "./sandbox-backends.js";
 
 const port = z.int().min(0).max(65_535);
 const positiveMs = z.int().min(1);
@@ -179,10 +181,7 @@ export const SiteConfig = z.strictObject({
     .prefault({}),
   sandbox: z
     .strictObject({
-      backend: z
-        .enum(["auto", "runc", "docker", "process"])
-        .default("auto")
-        .describe("auto: runc as root on Linux, else Docker, else process (insecure, development only)."),
+      ...backendChoice,
       runc: z.string().default("runc").describe("Path or name of the runc binary."),
       images: z
         .strictObject({
@@ -258,6 +257,7 @@ export const SiteConfig = z.strictObject({
         .default(8)
         .describe("Sandboxes of ended trials kept to be looked into; the oldest goes first."),
     })
+    .superRefine(refuseWrongBackend)
     .prefault({}),
   verifier: z
     .strictObject({

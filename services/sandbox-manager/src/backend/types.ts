@@ -1,15 +1,17 @@
 /**
  * Owns the words every sandbox backend speaks: what a sandbox is made of, what may be asked of it, and how a
- * command can end. Does not run anything; see runc/, docker/ and process/.
+ * command can end. Does not run anything; see runc/, docker/, process/ and plug-in.ts.
  *
  * B1  Nothing in the sandbox outlives `quiesce`: afterwards no process runs and the model endpoint is closed.
  * B2  `diff` is taken from outside the sandbox, only after `quiesce`, and follows no symbolic link.
  * B3  An infrastructure failure is never an exit code: it is `refused` (nothing ran) or `lost` (no result).
  */
+import type { BUILT_IN_BACKENDS } from "@mortise/contracts";
 import type { Patch } from "../patch/patch.js";
 import type { Output } from "./output.js";
 
-export type BackendName = "runc" | "docker" | "process";
+/** Of those that are part of Mortise; a plug-in has the name the site gives it. */
+export type BackendName = (typeof BUILT_IN_BACKENDS)[number];
 
 /** Where the task's files are inside every sandbox; the only place `diff` looks at. */
 export const WORKSPACE = "/workspace";
@@ -248,7 +250,8 @@ export interface DiffLimits {
 export type Availability = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
 export interface SandboxBackend {
-  readonly name: BackendName;
+  /** A `BackendName`, or the name of a plug-in: state and records are kept under it. */
+  readonly name: string;
   readonly isInsecure: boolean;
   /** Whether this host can run it, with the reason if not. */
   availability(): Promise<Availability>;

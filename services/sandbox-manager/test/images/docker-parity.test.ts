@@ -7,9 +7,9 @@ import { cpSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { ImageStore } from "../../dist/images/store/image-store.js";
+import { directory, file, hardlink, type Member, symlink, tar } from "../../src/conformance/tar-builder.js";
 import { listing } from "./listing.js";
 import { isRoot, Scratch } from "./scratch.js";
-import { directory, file, hardlink, type Member, symlink, tar } from "./tar-builder.js";
 
 const hasDocker =
   isRoot && ["dockerd", "docker"].every((program) => spawnSync("which", [program]).status === 0);

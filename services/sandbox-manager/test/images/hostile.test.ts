@@ -3,8 +3,6 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "
 import path from "node:path";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { DEFAULT_LAYER_LIMITS } from "../../src/images/layer/limits.js";
-import { isRoot, Scratch } from "./scratch.js";
 import {
   digestOf,
   directory,
@@ -15,7 +13,9 @@ import {
   member,
   symlink,
   tar,
-} from "./tar-builder.js";
+} from "../../src/conformance/tar-builder.js";
+import { DEFAULT_LAYER_LIMITS } from "../../src/images/layer/limits.js";
+import { isRoot, Scratch } from "./scratch.js";
 
 const scratch = new Scratch();
 afterAll(() => scratch.remove());

@@ -3,10 +3,10 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { ImageStore, type ImageStoreOptions } from "../../dist/images/store/image-store.js";
+import { digestOf, directory, file, hardlink, tar } from "../../src/conformance/tar-builder.js";
 import { DEFAULT_HTTP } from "../../src/images/registry/http.js";
 import { failing, gzipLayer, RegistryServer } from "./registry-server.js";
 import { isRoot, Scratch } from "./scratch.js";
-import { digestOf, directory, file, hardlink, tar } from "./tar-builder.js";
 
 const scratch = new Scratch();
 const stores: ImageStore[] = [];

@@ -3,9 +3,9 @@ import { lstatSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { mount, unmount } from "../../src/backend/runc/syscalls.js";
+import { digestOf, type Member, tar } from "../../src/conformance/tar-builder.js";
 import { DEFAULT_LAYER_LIMITS } from "../../src/images/layer/limits.js";
 import { type UnpackedLayer, type UnpackOptions, unpackLayer } from "../../src/images/layer/unpack.js";
-import { digestOf, type Member, tar } from "./tar-builder.js";
 
 /** Unpacking keeps owners and makes markers: it needs Linux and root. */
 export const isRoot = process.platform === "linux" && process.getuid?.() === 0;

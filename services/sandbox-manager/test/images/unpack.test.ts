@@ -3,8 +3,6 @@ import { lstatSync, readdirSync, readFileSync, readlinkSync, statSync } from "no
 import path from "node:path";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { afterAll, describe, expect, test } from "vitest";
-import { readXattrs } from "../../src/images/layer/linux.js";
-import { isRoot, Scratch } from "./scratch.js";
 import {
   digestOf,
   directory,
@@ -15,7 +13,9 @@ import {
   padded,
   symlink,
   tar,
-} from "./tar-builder.js";
+} from "../../src/conformance/tar-builder.js";
+import { readXattrs } from "../../src/images/layer/linux.js";
+import { isRoot, Scratch } from "./scratch.js";
 
 const scratch = new Scratch();
 afterAll(() => scratch.remove());

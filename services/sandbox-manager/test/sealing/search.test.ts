@@ -18,9 +18,9 @@ import {
 import path from "node:path";
 import { deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { file, tar } from "../../src/conformance/tar-builder.js";
 import { searchForAnswers } from "../../src/sealing/search/search-for-answers.js";
 import type { Answers } from "../../src/sealing/types.js";
-import { file, tar } from "../images/tar-builder.js";
 import {
   BASE_SOURCE,
   canSeal,

@@ -18,7 +18,7 @@ import type { Task } from "@mortise/tasks";
 import Docker from "dockerode";
 import { engineAddress } from "../../backend/docker/engine.js";
 import { ownerMark } from "../../backend/owner.js";
-import type { BackendName, ImageSpec } from "../../backend/types.js";
+import type { ImageSpec } from "../../backend/types.js";
 import { hostPlatform } from "../manifest.js";
 import { defaultDockerConfig } from "../registry/credentials.js";
 import { DEFAULT_HTTP } from "../registry/http.js";
@@ -33,7 +33,7 @@ import { type BuildRules, checkDockerfile, checkTriggers, pinnedDockerfile } fro
 import { declaredArguments } from "./variables.js";
 
 export interface TaskImagesOptions {
-  readonly backend: BackendName;
+  readonly backend: string;
   /** Of the backend; images for runc are kept below. */
   readonly stateDirectory: string;
   readonly site: SiteConfig["sandbox"]["images"]["build"];

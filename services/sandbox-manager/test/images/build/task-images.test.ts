@@ -14,8 +14,8 @@ import type { ImageSpec, SandboxBackend } from "../../../dist/backend/types.js";
 import { clean } from "../../../dist/cleaning/clean.js";
 import { BUILT_LABEL, builtImages, removeBuiltImage } from "../../../dist/images/build/built-image.js";
 import { TaskImages } from "../../../dist/images/build/task-images.js";
+import { directory, file } from "../../../src/conformance/tar-builder.js";
 import { gzipLayer, RegistryServer } from "../registry-server.js";
-import { directory, file } from "../tar-builder.js";
 
 const HIDDEN = `assert solution() == 42  # ${"never to be seen ".repeat(8)}\n`;
 const base = mkdtempSync(path.join(tmpdir(), "mortise-build-"));

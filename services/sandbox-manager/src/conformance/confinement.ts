@@ -1,5 +1,6 @@
 /** Ways out of a sandbox that must not be there, for the agent and for its root. */
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -150,7 +151,7 @@ function foreignCalls(into: string): void {
   // Read by the sandbox's user.
   chmodSync(into, 0o755);
   const target = path.join(into, "node_modules");
-  const koffi = realpathSync(path.join(import.meta.dirname, "../../node_modules/koffi"));
+  const koffi = path.dirname(createRequire(import.meta.url).resolve("koffi"));
   mkdirSync(path.join(target, "@koromix"), { recursive: true });
   cpSync(koffi, path.join(target, "koffi"), { recursive: true });
   const native = path.join(koffi, "..", "@koromix");

@@ -5,8 +5,8 @@
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { isSteeringAvailable } from "../../src/backend/network/steering.js";
-import type { Sandbox } from "../../src/backend/types.js";
+import { isSteeringAvailable } from "../backend/network/steering.js";
+import type { Sandbox } from "../backend/types.js";
 import { type Kit, started, text, withModel } from "./kit.js";
 
 const ALLOWED = "127.86.1.1";

@@ -1,7 +1,7 @@
 /** How a command is given and how it ends. */
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { shell } from "../../src/backend/types.js";
+import { shell } from "../backend/types.js";
 import { DIFF_LIMITS, type Kit, readBelow, started, text } from "./kit.js";
 
 /** Leaves its process group and session, and writes on. */

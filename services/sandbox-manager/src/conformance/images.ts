@@ -1,9 +1,9 @@
 /** Root file systems from images, and workspaces that are part of them. */
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Image, Sandbox, Tree } from "../../src/backend/types.js";
-import { SMALL_LAYERS, savedImage } from "../images/saved-image.js";
+import type { Image, Sandbox, Tree } from "../backend/types.js";
 import { DIFF_LIMITS, file, type Kit, listed } from "./kit.js";
+import { SMALL_LAYERS, savedImage } from "./saved-image.js";
 
 const WORKDIR = "/srv/testbed";
 /** The image's own PATH counts. */

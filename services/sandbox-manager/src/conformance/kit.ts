@@ -13,8 +13,8 @@ import type {
   SandboxSpec,
   Snapshot,
   Tree,
-} from "../../src/backend/types.js";
-import { packTar, unpackTar } from "../../src/patch/tar.js";
+} from "../backend/types.js";
+import { packTar, unpackTar } from "../patch/tar.js";
 
 /** What a backend promises; what it does not is not asked of it. */
 export interface Confines {
