@@ -247,6 +247,11 @@ export const ERROR_CATALOGUE = {
     meaning: "The engine failed or restarted.",
     fix: "The request may be sent again.",
   },
+  MORTISE_PROVIDER_LISTENER: {
+    disposition: "terminal",
+    meaning: "A session token came through another endpoint than its own sandbox's.",
+    fix: "Call the model API of the token's own sandbox; sessions opened without through_listener may be called directly.",
+  },
   MORTISE_PROVIDER_NOT_FOUND: {
     disposition: "terminal",
     meaning: "The model API has no such route.",

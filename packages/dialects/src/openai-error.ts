@@ -24,6 +24,7 @@ export const OPENAI_SHAPES: ErrorShapes = {
   MORTISE_PROVIDER_NOT_FOUND: { status: 404, type: "invalid_request_error", code: "not_found" },
   MORTISE_PROVIDER_TOO_LARGE: { status: 413, type: "invalid_request_error", code: "request_too_large" },
   MORTISE_PROVIDER_UNAUTHORIZED: { status: 401, type: "authentication_error", code: "invalid_api_key" },
+  MORTISE_PROVIDER_LISTENER: { status: 403, type: "permission_error", code: "wrong_listener" },
   MORTISE_PROVIDER_BUDGET: { status: 403, type: "permission_error", code: "session_budget_reached" },
 };
 

@@ -12,6 +12,7 @@ const SECRET_FIELDS = [
   "pass",
   "token",
   "sessionToken",
+  "listenerKey",
   "bearer",
   "authorization",
   "apiKey",

@@ -3,6 +3,7 @@ import { type OpenSessionRequest, ProxyService, subjectToken } from "@mortise/co
 import { implement, type ServiceBinding } from "@mortise/kernel";
 import { consequencesOf } from "./engine/consequences.js";
 import type { RunPolicies } from "./run-policy.js";
+import type { ListenerKeys } from "./session/listener-key.js";
 import type { Sessions } from "./session/sessions.js";
 import type { SessionTerms, SessionTokens } from "./session/token.js";
 
@@ -10,18 +11,26 @@ export interface RpcOptions {
   readonly sessions: Sessions;
   readonly policies: RunPolicies;
   readonly tokens: SessionTokens;
+  readonly listenerKeys: ListenerKeys;
   /** host:port of the model API. */
   readonly modelAddress: string;
 }
 
-export function proxyRpc({ sessions, policies, tokens, modelAddress }: RpcOptions): ServiceBinding {
+export function proxyRpc({
+  sessions,
+  policies,
+  tokens,
+  listenerKeys,
+  modelAddress,
+}: RpcOptions): ServiceBinding {
   return implement(ProxyService, {
     async openSession(request) {
       const terms = termsOf(request);
       const session = await sessions.obtain(terms);
       // A session opened before keeps its first terms, so that the same trial gets the same token.
       const token = tokens.issue(session.terms);
-      return { session: terms.trial, token, modelAddress, model: session.modelName };
+      const listenerKey = listenerKeys.issue(session.terms);
+      return { session: terms.trial, token, modelAddress, model: session.modelName, listenerKey };
     },
     async sealSession({ run, trial }) {
       const { record, sequence } = await sessions.seal(
@@ -60,6 +69,7 @@ function termsOf(request: OpenSessionRequest): SessionTerms {
     rngKey: request.rngKey === "" ? `${run}/${trial}` : request.rngKey,
     ...(sampling?.temperature !== undefined && { temperature: sampling.temperature }),
     ...(sampling?.maxTokens !== undefined && { maxTokensPerTurn: sampling.maxTokens }),
+    ...(request.throughListener && { isThroughListener: true }),
     budget: {
       turns: budget?.turns ?? 0,
       promptTokens: Number(budget?.promptTokens ?? 0),

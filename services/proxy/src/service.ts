@@ -12,6 +12,7 @@ import { engineComputeMs, exposeState, proxyMetrics } from "./metrics.js";
 import { RenderPool } from "./rendering/render-pool.js";
 import { proxyRpc } from "./rpc.js";
 import { RunPolicies } from "./run-policy.js";
+import { ListenerKeys } from "./session/listener-key.js";
 import { Sessions } from "./session/sessions.js";
 import { Spool } from "./session/spool.js";
 import { SessionTokens } from "./session/token.js";
@@ -39,8 +40,10 @@ export async function startProxy(context: ServiceContext, makeEngine: MakeEngine
   const spool = new Spool({ maxTurns: spoolTurns, maxBytes: spoolBytes, clock, log });
   const sessions = new Sessions({ bus, log, clock, metrics, policies, spool });
   const tokens = new SessionTokens(bearer);
+  const listenerKeys = new ListenerKeys(bearer);
   const bodies = new Bodies(renderPool);
-  const front = await ModelFront.start({ host, port, sessions, tokens, bodies, clock, log, metrics });
+  const options = { host, port, sessions, tokens, listenerKeys, bodies, clock, log, metrics };
+  const front = await ModelFront.start(options);
   await feed.start((run) => {
     policies.open(run).catch((error: unknown) => log.error({ event: "policy.not-opened", run, err: error }));
   });
@@ -48,7 +51,7 @@ export async function startProxy(context: ServiceContext, makeEngine: MakeEngine
   exposeState(context.metrics, { openSessions, policies, spool, bodies, renderPool });
   const modelAddress = `${site.proxy.advertise ?? host}:${front.port}`;
   return {
-    bindings: [proxyRpc({ sessions, policies, tokens, modelAddress })],
+    bindings: [proxyRpc({ sessions, policies, tokens, listenerKeys, modelAddress })],
     presence: { modelAddress },
     computeCpuMs: () => engineComputeMs(policies),
     async drain() {

@@ -1,6 +1,6 @@
 /**
  * Owns what one sandbox may use: the request, else the task's own wish times the run's multiplier; never above the
- * site's limit.
+ * site's limit, and never so little that nothing starts.
  */
 import { MortiseError, type SandboxLimits, type SandboxOverrides, type SiteConfig } from "@mortise/contracts";
 import type { Task } from "@mortise/tasks";
@@ -15,7 +15,8 @@ export const VERIFY_MEMORY_FACTOR = 2;
 
 export interface LimitWishes {
   readonly limits?: SandboxLimits | undefined;
-  readonly overrides?: SandboxOverrides | undefined;
+  readonly overrides?: Pick<SandboxOverrides, "cpusMultiplier" | "memoryMultiplier"> | undefined;
+  /** Of the memory, whoever named it. */
   readonly memoryFactor?: number;
 }
 
@@ -27,7 +28,7 @@ export function limitsFor(site: SiteConfig["sandbox"], task: Task, wishes: Limit
     cpus: pick(asked?.cpus ?? 0, environment.cpus * factor(overrides?.cpusMultiplier), site.cpus),
     memoryBytes: Math.round(
       pick(
-        Number(asked?.memoryBytes ?? 0n),
+        Number(asked?.memoryBytes ?? 0n) * memoryFactor,
         environment.memoryMb * MIB * memoryFactor * factor(overrides?.memoryMultiplier),
         site.memoryBytes,
       ),

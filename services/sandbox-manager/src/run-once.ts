@@ -177,6 +177,7 @@ export class RunOnce {
       mounts,
       limits: limitsFor(context.site.sandbox, task.task, {
         limits: request.limits,
+        overrides: request.overrides,
         memoryFactor: VERIFY_MEMORY_FACTOR,
       }),
       network: { kind: "none" },

@@ -59,7 +59,7 @@ describe("an evaluation", () => {
 });
 
 describe("a trial", () => {
-  const grant = { token: "secret", modelAddress: "m", model: "policy" };
+  const grant = { token: "secret", modelAddress: "m", model: "policy", listenerKey: "k" };
   const start: RunMessage[] = [
     { kind: "weights", version: 0 },
     { kind: "receipt", version: 0 },

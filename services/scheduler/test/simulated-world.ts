@@ -194,7 +194,7 @@ export class SimulatedWorld {
   #answer(ask: Ask): void {
     switch (ask.kind) {
       case "open": {
-        const grant = { token: "t", modelAddress: "m", model: "policy" };
+        const grant = { token: "t", modelAddress: "m", model: "policy", listenerKey: "k" };
         const fact = { kind: "opened", session: ask.trial.id, proxyAddress: "p", grant } as const;
         this.#send({ kind: "trial", trial: ask.trial.id, fact });
         return;

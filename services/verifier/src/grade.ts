@@ -77,7 +77,7 @@ async function gradeFields(work: VerifyWork, tools: GradingTools): Promise<Verdi
     plan = planFor(task, {
       ref: work.task,
       hasChange: work.patch !== undefined,
-      timeoutMs: work.timeoutMs || task.verifier.timeoutSec * 1000 || tools.defaultTimeoutMs,
+      timeoutMs: testsTimeoutMs(work, task, tools.defaultTimeoutMs),
     });
   } catch (error) {
     return { outcome: Outcome.INVALID_TASK, reason: fromUnknown(error, "MORTISE_TASK_INVALID").message };
@@ -111,10 +111,25 @@ async function runPlan(
       environment: task.verifier.env,
       withTests: true,
       steps: [...steps],
+      ...(work.limits === undefined ? {} : { limits: work.limits }),
+      ...(work.overrides === undefined ? {} : { overrides: work.overrides }),
       ...request,
     },
-    { deadlineMs: timeoutMs + SANDBOX_ALLOWANCE_MS, signal: tools.signal },
+    {
+      deadlineMs: timeoutMs + Math.max(work.prepareTimeoutMs, SANDBOX_ALLOWANCE_MS),
+      signal: tools.signal,
+    },
   );
+}
+
+/** Milliseconds: the task's own limit times the run's multiplier, and never more than the run allows. */
+export function testsTimeoutMs(
+  { timeoutMs, overrides }: Pick<VerifyWork, "timeoutMs" | "overrides">,
+  { verifier }: Pick<Task, "verifier">,
+  otherwiseMs: number,
+): number {
+  const ownMs = verifier.timeoutSec * 1000 * (overrides?.verifyTimeoutMultiplier || 1);
+  return Math.round(Math.min(ownMs || otherwiseMs, timeoutMs || Number.POSITIVE_INFINITY));
 }
 
 async function keep(

@@ -35,7 +35,7 @@ const Multipliers = z.strictObject({
   memory: factor.describe("Of the memory a task asks for; the site's limit holds."),
   setup: factor.describe("Of setupTimeoutMs."),
   agent: factor.describe("Of the task's own agent timeout, or agentTimeoutMs if that is lower."),
-  verify: factor.describe("Of verifyTimeoutMs."),
+  verify: factor.describe("Of the task's own verifier timeout, or verifyTimeoutMs if that is lower."),
 });
 
 const Limits = z.strictObject({
@@ -106,6 +106,9 @@ export const RunConfig = z.strictObject({
       setupTimeoutMs: ms.default(60_000).describe("Wall clock of the setup stage."),
       warmTimeoutMs: ms.default(600_000).describe("How long a prepared sandbox may wait for a slot."),
       verifyTimeoutMs: ms.default(60_000).describe("Wall clock of one test run."),
+      buildTimeoutMs: ms
+        .default(600_000)
+        .describe("How long a trial may wait while its task's Dockerfile is being built."),
       queueTimeoutMs: ms
         .default(120_000)
         .describe("How long a launch may wait at a sandbox-manager for its turn to start."),
@@ -140,6 +143,12 @@ export const RunConfig = z.strictObject({
       ),
       network: AgentNetwork,
       shownTests: ShownTests,
+      unproven: z
+        .enum(["refuse", "allow"])
+        .default("refuse")
+        .describe(
+          "Trials whose agent runs in a remote runtime, where closed egress and hidden history cannot be proved; refuse: such a harness is refused.",
+        ),
       keep: z
         .enum(["never", "failed", "always"])
         .default("never")

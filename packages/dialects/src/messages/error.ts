@@ -23,6 +23,7 @@ const SHAPES: Partial<Record<ErrorCode, Shape>> = {
   MORTISE_PROVIDER_BAD_REQUEST: { status: 400, type: "invalid_request_error", client: "stop" },
   MORTISE_PROVIDER_CONTEXT_LENGTH: { status: 400, type: "invalid_request_error", client: "compact" },
   MORTISE_PROVIDER_UNAUTHORIZED: { status: 401, type: "authentication_error", client: "stop" },
+  MORTISE_PROVIDER_LISTENER: { status: 403, type: "permission_error", client: "stop" },
   MORTISE_PROVIDER_BUDGET: { status: 403, type: "permission_error", client: "stop" },
   MORTISE_PROVIDER_NOT_FOUND: { status: 404, type: "not_found_error", client: "stop" },
   MORTISE_PROVIDER_TOO_LARGE: { status: 413, type: "request_too_large", client: "stop" },

@@ -13,12 +13,14 @@ import { MortiseError } from "@mortise/contracts";
 import { tokenCountBody } from "@mortise/dialects";
 import { type Clock, fromUnknown, type Log } from "@mortise/kernel";
 import type { ProxyMetrics } from "../metrics.js";
+import type { ListenerKeys } from "../session/listener-key.js";
 import type { Session } from "../session/session.js";
 import type { Sessions } from "../session/sessions.js";
-import type { SessionTokens } from "../session/token.js";
-import { authenticate } from "./authentication.js";
+import type { SessionTerms, SessionTokens } from "../session/token.js";
+import { authenticate, requireOwnListener } from "./authentication.js";
 import type { Bodies } from "./body.js";
 import { deliverStream, deliverWhole } from "./deliver.js";
+import { Listeners } from "./listeners.js";
 import { answerAlive, answerModel, answerModels, answerTelemetry, discard, refuseUpgrade } from "./probes.js";
 import { type Target, target } from "./routes.js";
 
@@ -39,6 +41,7 @@ export interface FrontOptions {
   readonly port: number;
   readonly sessions: Sessions;
   readonly tokens: SessionTokens;
+  readonly listenerKeys: ListenerKeys;
   readonly bodies: Bodies;
   readonly clock: Clock;
   readonly log: Log;
@@ -56,11 +59,13 @@ export class ModelFront {
   readonly port: number;
   private readonly options: FrontOptions;
   private readonly server: Server;
+  private readonly listeners: Listeners;
   private isDraining = false;
 
   private constructor(options: FrontOptions, server: Server) {
     this.options = options;
     this.server = server;
+    this.listeners = new Listeners(server, options.listenerKeys);
     this.port = (server.address() as AddressInfo).port;
     server.on("request", (request, response) => void this.serve(request, response));
   }
@@ -79,6 +84,7 @@ export class ModelFront {
 
   async stop(): Promise<void> {
     const closed = new Promise((resolve) => this.server.close(resolve));
+    this.listeners.close();
     const cancel = this.options.clock.after(STOP_GRACE_MS, () => this.server.closeAllConnections());
     await closed;
     cancel();
@@ -122,9 +128,22 @@ export class ModelFront {
   private async sessionOf(exchange: Exchange): Promise<Session> {
     const { sessions, tokens } = this.options;
     const terms = authenticate(tokens, exchange);
+    this.requireListener(exchange, terms);
     if (this.isDraining) throw stopping();
     if (exchange.route.kind === "unknown") throw notFound();
     return sessions.obtain(terms, ENGINE_PATIENCE_MS);
+  }
+
+  /** Whoever tries another trial's token is told so and counted; both trials are in the log. */
+  private requireListener({ request, requestId }: Exchange, terms: SessionTerms): void {
+    const listener = this.listeners.of(request.socket);
+    try {
+      requireOwnListener(terms, listener);
+    } catch (error) {
+      const { run, trial } = terms;
+      this.options.log.warn({ event: "token.elsewhere", requestId, run, trial, listener });
+      throw error;
+    }
   }
 
   private async complete(exchange: Exchange, session: Session): Promise<void> {

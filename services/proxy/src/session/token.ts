@@ -18,6 +18,8 @@ export const SessionTerms = z.strictObject({
   rngKey: z.string(),
   temperature: z.number().positive().optional(),
   maxTokensPerTurn: z.int().min(1).optional(),
+  /** Good only on connections of its own listener (session/listener-key.ts). */
+  isThroughListener: z.boolean().optional(),
   budget: z.strictObject({
     /** 0 means unlimited in each. */
     turns: z.number().min(0),

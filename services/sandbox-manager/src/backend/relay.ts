@@ -1,13 +1,17 @@
 /**
  * Owns the model endpoint of one sandbox: connections accepted inside its network namespace are joined, byte
- * for byte, to the proxy. Which sandbox speaks is known from the listener, not from what it says.
+ * for byte, to the proxy. Which sandbox speaks is known from the listener, not from what it says: the proxy is told
+ * first, in a line of our own (L2).
  * Does not parse, log or buffer what passes; the proxy checks the session token.
  *
  * L1  A proxy that is being restarted is waited for: a connection made meanwhile is held, not refused, because
  *     a harness gives up long before a process is back.
+ * L2  The line with the listener key is the first thing on every connection. What comes from inside comes after it, so
+ *     nothing inside can say it, replace it or leave it out (DESIGN §7).
  */
 import net from "node:net";
 import { RequestTimes } from "./request-times.js";
+import type { ModelAddress } from "./types.js";
 
 /** A harness needs a handful; more would use up the manager's descriptors. */
 const MAX_CONNECTIONS = 64;
@@ -15,9 +19,9 @@ const MAX_CONNECTIONS = 64;
 const REACH_MS = 30_000;
 const REACH_PAUSE_MS = 100;
 
-export interface ModelAddress {
-  readonly host: string;
-  readonly port: number;
+/** What a connection to the proxy begins with (L2); empty without a key. */
+export function listenerLine({ listenerKey }: Pick<ModelAddress, "listenerKey">): string {
+  return listenerKey === undefined ? "" : `@mortise/1 ${listenerKey}\r\n`;
 }
 
 export class ModelRelay {
@@ -99,8 +103,13 @@ export class ModelRelay {
     outer.once("connect", () => {
       outer.off("error", onRefused);
       this.#isUnreachable = false;
-      if (inner.destroyed) outer.destroy();
-      else this.#splice(inner, outer);
+      if (inner.destroyed) {
+        outer.destroy();
+        return;
+      }
+      const line = listenerLine(upstream);
+      if (line !== "") outer.write(line);
+      this.#splice(inner, outer);
     });
   }
 

@@ -95,17 +95,22 @@ export interface Limits {
 export type Network =
   | { readonly kind: "none" }
   /** 127.0.0.1:8080 inside leads to this address and nothing else is reachable. */
-  | { readonly kind: "model"; readonly host: string; readonly port: number }
+  | ({ readonly kind: "model" } & ModelAddress)
   /**
    * As `model`, and these hosts besides: names and IPv4 addresses as Harbor's `allowed_hosts` has them. Names are
    * resolved on the host when the network is made, and only these addresses are reachable; there is no DNS inside.
    */
-  | {
-      readonly kind: "allow-list";
-      readonly host: string;
-      readonly port: number;
-      readonly allowedHosts: readonly string[];
-    };
+  | ({ readonly kind: "allow-list"; readonly allowedHosts: readonly string[] } & ModelAddress);
+
+export interface ModelAddress {
+  readonly host: string;
+  readonly port: number;
+  /**
+   * What whoever joins the sandbox to this address says first on every connection, before a byte from inside
+   * (`listenerLine`): it makes the connection this session's and no other's. Nothing inside may learn it.
+   */
+  readonly listenerKey?: string;
+}
 
 /** What was looked at from inside a sandbox to show that its network is what was asked for. */
 export interface NetworkProof {

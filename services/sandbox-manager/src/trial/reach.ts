@@ -4,18 +4,16 @@
  */
 import { MortiseError, type SiteConfig } from "@mortise/contracts";
 import type { TaskNetwork } from "@mortise/tasks";
-import type { Network } from "../backend/types.js";
+import type { ModelAddress, Network } from "../backend/types.js";
+
+/** One word: it goes into a line. */
+const LISTENER_KEY = /^[A-Za-z0-9._-]{0,400}$/;
 
 export interface Reach {
   readonly network: Network;
   /** For the record: "model", or "allow-list: host, …". */
   readonly reachable: string;
   readonly notes: readonly string[];
-}
-
-export interface ModelAddress {
-  readonly host: string;
-  readonly port: number;
 }
 
 /** The model endpoint always, and the hosts of an allow-list. */
@@ -37,8 +35,11 @@ export function reachOf(task: TaskNetwork, site: SiteConfig["sandbox"], model: M
   };
 }
 
-/** "host:port", the host possibly an IPv6 address in brackets. Throws MORTISE_SANDBOX_SETUP. */
-export function parseModelAddress(address: string): ModelAddress {
+/**
+ * "host:port", the host possibly an IPv6 address in brackets. Throws MORTISE_SANDBOX_SETUP.
+ * @param listenerKey of the session; none when empty
+ */
+export function parseModelAddress(address: string, listenerKey = ""): ModelAddress {
   const colon = address.lastIndexOf(":");
   const host = address.slice(0, colon).replace(/^\[|\]$/g, "");
   const port = Number(address.slice(colon + 1));
@@ -47,5 +48,10 @@ export function parseModelAddress(address: string): ModelAddress {
       code: "MORTISE_SANDBOX_SETUP",
       message: `model_address ${JSON.stringify(address)} is not host:port`,
     });
-  return { host, port };
+  if (!LISTENER_KEY.test(listenerKey))
+    throw new MortiseError({
+      code: "MORTISE_SANDBOX_SETUP",
+      message: "listener_key is not what a proxy gives out",
+    });
+  return { host, port, ...(listenerKey === "" ? {} : { listenerKey }) };
 }

@@ -127,7 +127,11 @@ export class Setup {
     const limits = limitsFor(site, task.task, { limits: this.#work.limits, overrides });
     if (overrides !== undefined) assertOwnPlaces(overrides, task.workdir);
     const mounts = [...harness.mounts, ...sharedMounts(site, overrides ?? { mounts: [] })];
-    const reach = reachOf(task.task.agent.network, site, parseModelAddress(this.#work.modelAddress));
+    const reach = reachOf(
+      task.task.agent.network,
+      site,
+      parseModelAddress(this.#work.modelAddress, this.#work.listenerKey),
+    );
     const { sandbox, proof } = await this.#made(materials, { limits, mounts, reach });
     const user = userOf(task, task.task.agent);
     const facts = {

@@ -30,11 +30,10 @@ import {
 } from "@mortise/kernel";
 import type { Effect } from "../run/effects.js";
 import type { RunMessage } from "../run/messages.js";
-import { stageLimits } from "../run/stage-limits.js";
 import type { Trial } from "../trial/trial.js";
 import type { Deadlines } from "./deadlines.js";
 import type { Journal } from "./journal.js";
-import { launchMessage } from "./launch-message.js";
+import { launchMessage, verifyMessage } from "./launch-message.js";
 import type { Sandboxes } from "./sandboxes.js";
 import type { SchedulerMetrics } from "./scheduler-metrics.js";
 import type { Sessions } from "./sessions.js";
@@ -123,20 +122,14 @@ export class Performer {
   }
 
   async #verify(trial: Trial): Promise<void> {
-    const { rollout, run } = this.#o.config;
-    await this.#o.journal.settled(trial.id); // E1
+    const { config, journal } = this.#o;
+    const { id } = config.run;
+    await journal.settled(trial.id); // E1
     await this.#publish(trial, {
-      subject: subject.verify(run.id, trial.id),
+      subject: subject.verify(id, trial.id),
       schema: VerifyWorkSchema,
-      dedupeId: `${run.id}/${trial.id}/verify`,
-      message: {
-        run: run.id,
-        trial: trial.id,
-        task: trial.task,
-        ...(trial.patch === undefined ? {} : { patch: trial.patch }),
-        timeoutMs: stageLimits(rollout).verifyMs,
-        evaluation: trial.isEvaluation,
-      },
+      dedupeId: `${id}/${trial.id}/verify`,
+      message: verifyMessage(config, trial),
     });
   }
 

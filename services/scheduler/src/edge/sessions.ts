@@ -41,6 +41,9 @@ export class Sessions {
           trial: trial.id,
           evaluation: trial.isEvaluation,
           rngKey: trial.rngKey,
+          // A trial's model API is its sandbox's listener; whoever else got its token is refused (DESIGN §7). A remote
+          // runtime has no listener of ours; runs that take one have said that nothing about it is proved.
+          throughListener: rollout.unproven === "refuse",
           sampling: { temperature: rollout.temperature, maxTokens: rollout.maxTokensPerTurn },
           budget: {
             turns: rollout.maxTurns,
@@ -53,7 +56,8 @@ export class Sessions {
         },
         { deadlineMs: CALL_MS, signal: this.#options.signal },
       );
-      const grant = { token: reply.token, modelAddress: reply.modelAddress, model: reply.model };
+      const { token, modelAddress, model, listenerKey } = reply;
+      const grant = { token, modelAddress, model, listenerKey };
       const fact = { kind: "opened", session: reply.session, proxyAddress: address, grant } as const;
       return { kind: "trial", trial: trial.id, fact };
     });

@@ -12,6 +12,8 @@ export interface SessionGrant {
   readonly token: string;
   readonly modelAddress: string;
   readonly model: string;
+  /** For the listener in the sandbox, never for what is inside. */
+  readonly listenerKey: string;
 }
 
 export type Effect =

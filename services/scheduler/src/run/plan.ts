@@ -62,11 +62,11 @@ export function runPlan(
     evaluateAfter: evaluation.after && attempts.length > 0,
     deadlines: {
       // A lost manager's work returns only after its acknowledgement wait, which is shorter than any of these.
-      launched: limits.queueMs + limits.rateLimitMs + limits.setupMs + REPORT_GRACE_MS,
+      launched: limits.queueMs + limits.rateLimitMs + limits.buildMs + limits.setupMs + REPORT_GRACE_MS,
       warm: rollout.warmTimeoutMs + REPORT_GRACE_MS,
       running: limits.agentMs + limits.cleanupMs + REPORT_GRACE_MS,
       sealing: SEAL_DEADLINE_MS,
-      verifying: limits.verifyMs + VERIFY_GRACE_MS,
+      verifying: limits.buildMs + limits.setupMs + limits.verifyMs + VERIFY_GRACE_MS,
     },
   };
 }

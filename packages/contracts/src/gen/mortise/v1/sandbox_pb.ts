@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file mortise/v1/sandbox.proto.
  */
 export const file_mortise_v1_sandbox: GenFile = /*@__PURE__*/
-  fileDesc("Chhtb3J0aXNlL3YxL3NhbmRib3gucHJvdG8SCm1vcnRpc2UudjEiawoNU2FuZGJveExpbWl0cxIMCgRjcHVzGAEgASgBEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBIMCgRwaWRzGAMgASgNEhIKCmRpc2tfYnl0ZXMYBCABKAQSFAoMb3V0cHV0X2J5dGVzGAUgASgEIpYCChBTYW5kYm94T3ZlcnJpZGVzEhcKD2NwdXNfbXVsdGlwbGllchgBIAEoARIZChFtZW1vcnlfbXVsdGlwbGllchgCIAEoARIgChhhZ2VudF90aW1lb3V0X211bHRpcGxpZXIYAyABKAESJwoGbW91bnRzGAQgAygLMhcubW9ydGlzZS52MS5TaGFyZWRNb3VudBIpCgdzY3JhdGNoGAUgAygLMhgubW9ydGlzZS52MS5TY3JhdGNoU3BhY2USEwoLaW5zdHJ1Y3Rpb24YCCABKAkSFgoOY2xvc2VkX25ldHdvcmsYCSABKAgSKwoLc2hvd25fdGVzdHMYCiABKA4yFi5tb3J0aXNlLnYxLlNob3duVGVzdHMiKwoLU2hhcmVkTW91bnQSDAoEbmFtZRgBIAEoCRIOCgZ0YXJnZXQYAiABKAkiLQoMU2NyYXRjaFNwYWNlEg4KBnRhcmdldBgBIAEoCRINCgVieXRlcxgCIAEoBCJ5CgxTYW5kYm94UHJvb2YSIQoEc2VhbBgBIAEoCzITLm1vcnRpc2UudjEuQ29udGVudBIkCgduZXR3b3JrGAIgASgLMhMubW9ydGlzZS52MS5Db250ZW50EhEKCXJlYWNoYWJsZRgDIAEoCRINCgVub3RlcxgEIAMoCSImCg9TYW5kYm94UHJlcGFyZWQSEwoLcnBjX2FkZHJlc3MYASABKAkikAQKDFNhbmRib3hFbmRlZBIyCgt0ZXJtaW5hdGlvbhgBIAEoDjIdLm1vcnRpc2UudjEuVGVybWluYXRpb25SZWFzb24SEQoJZXhpdF9jb2RlGAIgASgFEg4KBnNpZ25hbBgDIAEoCRIiCgVwYXRjaBgEIAEoCzITLm1vcnRpc2UudjEuQ29udGVudBIVCg1wYXRjaF9lbnRyaWVzGAUgASgNEhMKC291dHB1dF90YWlsGAYgASgJEhcKD2hhcm5lc3NfdmVyc2lvbhgHIAEoCRInCgp0cmFuc2NyaXB0GAggASgLMhMubW9ydGlzZS52MS5Db250ZW50EhgKEHRyYW5zY3JpcHRfZmlsZXMYCSABKA0SHAoUdHJhbnNjcmlwdF90cnVuY2F0ZWQYCiABKAgSDgoGZW5kaW5nGAsgASgJEhoKDWRlbmllZF9lZ3Jlc3MYDCABKARIAIgBARI3CghsZWZ0X291dBgNIAMoCzIlLm1vcnRpc2UudjEuU2FuZGJveEVuZGVkLkxlZnRPdXRFbnRyeRIgChNzaG93bl90ZXN0c19jaGFuZ2VkGA4gASgNSAGIAQEaLgoMTGVmdE91dEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAFCEAoOX2RlbmllZF9lZ3Jlc3NCFgoUX3Nob3duX3Rlc3RzX2NoYW5nZWQiYQoNU2FuZGJveEZhaWxlZBIyCgt0ZXJtaW5hdGlvbhgBIAEoDjIdLm1vcnRpc2UudjEuVGVybWluYXRpb25SZWFzb24SDAoEY29kZRgCIAEoCRIOCgZyZWFzb24YAyABKAki/QIKDVNhbmRib3hSZXBvcnQSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEg0KBWxlYXNlGAMgASgJEg8KB21hbmFnZXIYBCABKAkSDwoHYmFja2VuZBgFIAEoCRIQCghpbnNlY3VyZRgGIAEoCBIlCgZzdGFnZXMYByADKAsyFS5tb3J0aXNlLnYxLlN0YWdlVGltZRIvCghwcmVwYXJlZBgIIAEoCzIbLm1vcnRpc2UudjEuU2FuZGJveFByZXBhcmVkSAASKQoFZW5kZWQYCSABKAsyGC5tb3J0aXNlLnYxLlNhbmRib3hFbmRlZEgAEisKBmZhaWxlZBgKIAEoCzIZLm1vcnRpc2UudjEuU2FuZGJveEZhaWxlZEgAEicKBXByb29mGAsgASgLMhgubW9ydGlzZS52MS5TYW5kYm94UHJvb2YSGgoNa2VwdF91bnRpbF9tcxgMIAEoBEgBiAEBQgYKBGZhY3RCEAoOX2tlcHRfdW50aWxfbXMqPwoKU2hvd25UZXN0cxIbChdTSE9XTl9URVNUU19VTlNQRUNJRklFRBAAEhQKEFNIT1dOX1RFU1RTX0NPUFkQASpwCgpLZWVwUG9saWN5EhsKF0tFRVBfUE9MSUNZX1VOU1BFQ0lGSUVEEAASFQoRS0VFUF9QT0xJQ1lfTkVWRVIQARIWChJLRUVQX1BPTElDWV9GQUlMRUQQAhIWChJLRUVQX1BPTElDWV9BTFdBWVMQA2IGcHJvdG8z", [file_mortise_v1_common]);
+  fileDesc("Chhtb3J0aXNlL3YxL3NhbmRib3gucHJvdG8SCm1vcnRpc2UudjEiawoNU2FuZGJveExpbWl0cxIMCgRjcHVzGAEgASgBEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBIMCgRwaWRzGAMgASgNEhIKCmRpc2tfYnl0ZXMYBCABKAQSFAoMb3V0cHV0X2J5dGVzGAUgASgEIrkCChBTYW5kYm94T3ZlcnJpZGVzEhcKD2NwdXNfbXVsdGlwbGllchgBIAEoARIZChFtZW1vcnlfbXVsdGlwbGllchgCIAEoARIgChhhZ2VudF90aW1lb3V0X211bHRpcGxpZXIYAyABKAESJwoGbW91bnRzGAQgAygLMhcubW9ydGlzZS52MS5TaGFyZWRNb3VudBIpCgdzY3JhdGNoGAUgAygLMhgubW9ydGlzZS52MS5TY3JhdGNoU3BhY2USEwoLaW5zdHJ1Y3Rpb24YCCABKAkSFgoOY2xvc2VkX25ldHdvcmsYCSABKAgSKwoLc2hvd25fdGVzdHMYCiABKA4yFi5tb3J0aXNlLnYxLlNob3duVGVzdHMSIQoZdmVyaWZ5X3RpbWVvdXRfbXVsdGlwbGllchgGIAEoASIrCgtTaGFyZWRNb3VudBIMCgRuYW1lGAEgASgJEg4KBnRhcmdldBgCIAEoCSItCgxTY3JhdGNoU3BhY2USDgoGdGFyZ2V0GAEgASgJEg0KBWJ5dGVzGAIgASgEIrQBCgxTYW5kYm94UHJvb2YSIQoEc2VhbBgBIAEoCzITLm1vcnRpc2UudjEuQ29udGVudBIkCgduZXR3b3JrGAIgASgLMhMubW9ydGlzZS52MS5Db250ZW50EhEKCXJlYWNoYWJsZRgDIAEoCRINCgVub3RlcxgEIAMoCRIQCgh1bnByb3ZlbhgFIAMoCRInCgZyZW1vdGUYBiABKAsyFy5tb3J0aXNlLnYxLlJlbW90ZVBsYWNlImAKC1JlbW90ZVBsYWNlEhAKCHByb3RvY29sGAEgASgJEgsKA3VybBgCIAEoCRINCgVhZ2VudBgDIAEoCRIjCgZjbGFpbXMYBCABKAsyEy5tb3J0aXNlLnYxLkNvbnRlbnQiJgoPU2FuZGJveFByZXBhcmVkEhMKC3JwY19hZGRyZXNzGAEgASgJIpAECgxTYW5kYm94RW5kZWQSMgoLdGVybWluYXRpb24YASABKA4yHS5tb3J0aXNlLnYxLlRlcm1pbmF0aW9uUmVhc29uEhEKCWV4aXRfY29kZRgCIAEoBRIOCgZzaWduYWwYAyABKAkSIgoFcGF0Y2gYBCABKAsyEy5tb3J0aXNlLnYxLkNvbnRlbnQSFQoNcGF0Y2hfZW50cmllcxgFIAEoDRITCgtvdXRwdXRfdGFpbBgGIAEoCRIXCg9oYXJuZXNzX3ZlcnNpb24YByABKAkSJwoKdHJhbnNjcmlwdBgIIAEoCzITLm1vcnRpc2UudjEuQ29udGVudBIYChB0cmFuc2NyaXB0X2ZpbGVzGAkgASgNEhwKFHRyYW5zY3JpcHRfdHJ1bmNhdGVkGAogASgIEg4KBmVuZGluZxgLIAEoCRIaCg1kZW5pZWRfZWdyZXNzGAwgASgESACIAQESNwoIbGVmdF9vdXQYDSADKAsyJS5tb3J0aXNlLnYxLlNhbmRib3hFbmRlZC5MZWZ0T3V0RW50cnkSIAoTc2hvd25fdGVzdHNfY2hhbmdlZBgOIAEoDUgBiAEBGi4KDExlZnRPdXRFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBQhAKDl9kZW5pZWRfZWdyZXNzQhYKFF9zaG93bl90ZXN0c19jaGFuZ2VkImEKDVNhbmRib3hGYWlsZWQSMgoLdGVybWluYXRpb24YASABKA4yHS5tb3J0aXNlLnYxLlRlcm1pbmF0aW9uUmVhc29uEgwKBGNvZGUYAiABKAkSDgoGcmVhc29uGAMgASgJIv0CCg1TYW5kYm94UmVwb3J0EgsKA3J1bhgBIAEoCRINCgV0cmlhbBgCIAEoCRINCgVsZWFzZRgDIAEoCRIPCgdtYW5hZ2VyGAQgASgJEg8KB2JhY2tlbmQYBSABKAkSEAoIaW5zZWN1cmUYBiABKAgSJQoGc3RhZ2VzGAcgAygLMhUubW9ydGlzZS52MS5TdGFnZVRpbWUSLwoIcHJlcGFyZWQYCCABKAsyGy5tb3J0aXNlLnYxLlNhbmRib3hQcmVwYXJlZEgAEikKBWVuZGVkGAkgASgLMhgubW9ydGlzZS52MS5TYW5kYm94RW5kZWRIABIrCgZmYWlsZWQYCiABKAsyGS5tb3J0aXNlLnYxLlNhbmRib3hGYWlsZWRIABInCgVwcm9vZhgLIAEoCzIYLm1vcnRpc2UudjEuU2FuZGJveFByb29mEhoKDWtlcHRfdW50aWxfbXMYDCABKARIAYgBAUIGCgRmYWN0QhAKDl9rZXB0X3VudGlsX21zKj8KClNob3duVGVzdHMSGwoXU0hPV05fVEVTVFNfVU5TUEVDSUZJRUQQABIUChBTSE9XTl9URVNUU19DT1BZEAEqcAoKS2VlcFBvbGljeRIbChdLRUVQX1BPTElDWV9VTlNQRUNJRklFRBAAEhUKEUtFRVBfUE9MSUNZX05FVkVSEAESFgoSS0VFUF9QT0xJQ1lfRkFJTEVEEAISFgoSS0VFUF9QT0xJQ1lfQUxXQVlTEANiBnByb3RvMw", [file_mortise_v1_common]);
 
 /**
  * Limits of one sandbox; 0 means the site default.
@@ -106,6 +106,13 @@ export type SandboxOverrides = Message<"mortise.v1.SandboxOverrides"> & {
    * @generated from field: mortise.v1.ShownTests shown_tests = 10;
    */
   shownTests: ShownTests;
+
+  /**
+   * Of the task's own limit of its tests.
+   *
+   * @generated from field: double verify_timeout_multiplier = 6;
+   */
+  verifyTimeoutMultiplier: number;
 };
 
 /**
@@ -200,6 +207,20 @@ export type SandboxProof = Message<"mortise.v1.SandboxProof"> & {
    * @generated from field: repeated string notes = 4;
    */
   notes: string[];
+
+  /**
+   * What a sandbox of ours would have proved and this place cannot, one sentence each. Empty for sandboxes of ours.
+   *
+   * @generated from field: repeated string unproven = 5;
+   */
+  unproven: string[];
+
+  /**
+   * Where the agent ran instead of a sandbox of ours; absent for those.
+   *
+   * @generated from field: mortise.v1.RemotePlace remote = 6;
+   */
+  remote?: RemotePlace | undefined;
 };
 
 /**
@@ -208,6 +229,48 @@ export type SandboxProof = Message<"mortise.v1.SandboxProof"> & {
  */
 export const SandboxProofSchema: GenMessage<SandboxProof> = /*@__PURE__*/
   messageDesc(file_mortise_v1_sandbox, 4);
+
+/**
+ * A runtime this site does not control, as it was reached and as it describes itself.
+ *
+ * @generated from message mortise.v1.RemotePlace
+ */
+export type RemotePlace = Message<"mortise.v1.RemotePlace"> & {
+  /**
+   * "a2a" or "agentcore".
+   *
+   * @generated from field: string protocol = 1;
+   */
+  protocol: string;
+
+  /**
+   * Without credentials.
+   *
+   * @generated from field: string url = 2;
+   */
+  url: string;
+
+  /**
+   * Name and version the agent gives itself.
+   *
+   * @generated from field: string agent = 3;
+   */
+  agent: string;
+
+  /**
+   * What the runtime says of the agent's confinement (JSON); absent before it has answered. A claim, no proof.
+   *
+   * @generated from field: mortise.v1.Content claims = 4;
+   */
+  claims?: Content | undefined;
+};
+
+/**
+ * Describes the message mortise.v1.RemotePlace.
+ * Use `create(RemotePlaceSchema)` to create a new message.
+ */
+export const RemotePlaceSchema: GenMessage<RemotePlace> = /*@__PURE__*/
+  messageDesc(file_mortise_v1_sandbox, 5);
 
 /**
  * @generated from message mortise.v1.SandboxPrepared
@@ -226,7 +289,7 @@ export type SandboxPrepared = Message<"mortise.v1.SandboxPrepared"> & {
  * Use `create(SandboxPreparedSchema)` to create a new message.
  */
 export const SandboxPreparedSchema: GenMessage<SandboxPrepared> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_sandbox, 5);
+  messageDesc(file_mortise_v1_sandbox, 6);
 
 /**
  * @generated from message mortise.v1.SandboxEnded
@@ -326,7 +389,7 @@ export type SandboxEnded = Message<"mortise.v1.SandboxEnded"> & {
  * Use `create(SandboxEndedSchema)` to create a new message.
  */
 export const SandboxEndedSchema: GenMessage<SandboxEnded> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_sandbox, 6);
+  messageDesc(file_mortise_v1_sandbox, 7);
 
 /**
  * @generated from message mortise.v1.SandboxFailed
@@ -353,7 +416,7 @@ export type SandboxFailed = Message<"mortise.v1.SandboxFailed"> & {
  * Use `create(SandboxFailedSchema)` to create a new message.
  */
 export const SandboxFailedSchema: GenMessage<SandboxFailed> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_sandbox, 7);
+  messageDesc(file_mortise_v1_sandbox, 8);
 
 /**
  * A fact about a trial's sandbox, by the sandbox-manager.
@@ -443,7 +506,7 @@ export type SandboxReport = Message<"mortise.v1.SandboxReport"> & {
  * Use `create(SandboxReportSchema)` to create a new message.
  */
 export const SandboxReportSchema: GenMessage<SandboxReport> = /*@__PURE__*/
-  messageDesc(file_mortise_v1_sandbox, 8);
+  messageDesc(file_mortise_v1_sandbox, 9);
 
 /**
  * What of a task's hidden tests an agent is shown; grading uses the originals, whatever becomes of the copy.

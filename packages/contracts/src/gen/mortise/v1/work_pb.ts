@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file mortise/v1/work.proto.
  */
 export const file_mortise_v1_work: GenFile = /*@__PURE__*/
-  fileDesc("ChVtb3J0aXNlL3YxL3dvcmsucHJvdG8SCm1vcnRpc2UudjEi3QMKCkxhdW5jaFdvcmsSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEg0KBWdyb3VwGAMgASgJEiEKBHRhc2sYBCABKAsyEy5tb3J0aXNlLnYxLlRhc2tSZWYSDwoHaGFybmVzcxgFIAEoCRIVCg1tb2RlbF9hZGRyZXNzGAYgASgJEhUKDXNlc3Npb25fdG9rZW4YByABKAkSDQoFbW9kZWwYCCABKAkSKQoGbGltaXRzGAkgASgLMhkubW9ydGlzZS52MS5TYW5kYm94TGltaXRzEhgKEGFnZW50X3RpbWVvdXRfbXMYCiABKA0SGAoQc2V0dXBfdGltZW91dF9tcxgLIAEoDRIXCg93YXJtX3RpbWVvdXRfbXMYDCABKA0SLwoJb3ZlcnJpZGVzGA0gASgLMhwubW9ydGlzZS52MS5TYW5kYm94T3ZlcnJpZGVzEhgKEHF1ZXVlX3RpbWVvdXRfbXMYDiABKA0SHQoVcmF0ZV9saW1pdF90aW1lb3V0X21zGA8gASgNEhoKEmNsZWFudXBfdGltZW91dF9tcxgQIAEoDRIkCgRrZWVwGBEgASgOMhYubW9ydGlzZS52MS5LZWVwUG9saWN5Eg8KB2tlZXBfbXMYEiABKA0ilwEKClZlcmlmeVdvcmsSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEiEKBHRhc2sYAyABKAsyEy5tb3J0aXNlLnYxLlRhc2tSZWYSIgoFcGF0Y2gYBCABKAsyEy5tb3J0aXNlLnYxLkNvbnRlbnQSEgoKdGltZW91dF9tcxgFIAEoDRISCgpldmFsdWF0aW9uGAYgASgIYgZwcm90bzM", [file_mortise_v1_common, file_mortise_v1_sandbox]);
+  fileDesc("ChVtb3J0aXNlL3YxL3dvcmsucHJvdG8SCm1vcnRpc2UudjEipQQKCkxhdW5jaFdvcmsSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEg0KBWdyb3VwGAMgASgJEiEKBHRhc2sYBCABKAsyEy5tb3J0aXNlLnYxLlRhc2tSZWYSDwoHaGFybmVzcxgFIAEoCRIVCg1tb2RlbF9hZGRyZXNzGAYgASgJEhUKDXNlc3Npb25fdG9rZW4YByABKAkSDQoFbW9kZWwYCCABKAkSKQoGbGltaXRzGAkgASgLMhkubW9ydGlzZS52MS5TYW5kYm94TGltaXRzEhgKEGFnZW50X3RpbWVvdXRfbXMYCiABKA0SGAoQc2V0dXBfdGltZW91dF9tcxgLIAEoDRIXCg93YXJtX3RpbWVvdXRfbXMYDCABKA0SLwoJb3ZlcnJpZGVzGA0gASgLMhwubW9ydGlzZS52MS5TYW5kYm94T3ZlcnJpZGVzEhgKEHF1ZXVlX3RpbWVvdXRfbXMYDiABKA0SHQoVcmF0ZV9saW1pdF90aW1lb3V0X21zGA8gASgNEhoKEmNsZWFudXBfdGltZW91dF9tcxgQIAEoDRIkCgRrZWVwGBEgASgOMhYubW9ydGlzZS52MS5LZWVwUG9saWN5Eg8KB2tlZXBfbXMYEiABKA0SGAoQYnVpbGRfdGltZW91dF9tcxgTIAEoDRIUCgxsaXN0ZW5lcl9rZXkYFCABKAkSFgoOYWxsb3dfdW5wcm92ZW4YFSABKAgijwIKClZlcmlmeVdvcmsSCwoDcnVuGAEgASgJEg0KBXRyaWFsGAIgASgJEiEKBHRhc2sYAyABKAsyEy5tb3J0aXNlLnYxLlRhc2tSZWYSIgoFcGF0Y2gYBCABKAsyEy5tb3J0aXNlLnYxLkNvbnRlbnQSEgoKdGltZW91dF9tcxgFIAEoDRISCgpldmFsdWF0aW9uGAYgASgIEikKBmxpbWl0cxgHIAEoCzIZLm1vcnRpc2UudjEuU2FuZGJveExpbWl0cxIvCglvdmVycmlkZXMYCCABKAsyHC5tb3J0aXNlLnYxLlNhbmRib3hPdmVycmlkZXMSGgoScHJlcGFyZV90aW1lb3V0X21zGAkgASgNYgZwcm90bzM", [file_mortise_v1_common, file_mortise_v1_sandbox]);
 
 /**
  * Ask a sandbox-manager to prepare a trial and run its harness.
@@ -125,6 +125,28 @@ export type LaunchWork = Message<"mortise.v1.LaunchWork"> & {
    * @generated from field: uint32 keep_ms = 18;
    */
   keepMs: number;
+
+  /**
+   * How long the image of a task that has only a Dockerfile may be built, or waited for.
+   *
+   * @generated from field: uint32 build_timeout_ms = 19;
+   */
+  buildTimeoutMs: number;
+
+  /**
+   * Of the session: what the sandbox's listener says to the proxy first on every connection. Never inside the sandbox,
+   * never logged. Empty: nothing is said.
+   *
+   * @generated from field: string listener_key = 20;
+   */
+  listenerKey: string;
+
+  /**
+   * The run accepts trials whose agent runs where nothing about its confinement can be proved.
+   *
+   * @generated from field: bool allow_unproven = 21;
+   */
+  allowUnproven: boolean;
 };
 
 /**
@@ -169,6 +191,25 @@ export type VerifyWork = Message<"mortise.v1.VerifyWork"> & {
    * @generated from field: bool evaluation = 6;
    */
   evaluation: boolean;
+
+  /**
+   * Of the run, as its agents' sandboxes have them.
+   *
+   * @generated from field: mortise.v1.SandboxLimits limits = 7;
+   */
+  limits?: SandboxLimits | undefined;
+
+  /**
+   * @generated from field: mortise.v1.SandboxOverrides overrides = 8;
+   */
+  overrides?: SandboxOverrides | undefined;
+
+  /**
+   * What making the sandbox may take beside the tests: image, build, start. 0 means the verifier's own allowance.
+   *
+   * @generated from field: uint32 prepare_timeout_ms = 9;
+   */
+  prepareTimeoutMs: number;
 };
 
 /**
