@@ -103,7 +103,11 @@ export class RunPolicies {
     const { signal } = this.stop;
     this.firstLoad.set(
       run,
-      new Promise((onLoaded) => void feed.serve(run, policy.engine, { clock, signal, onLoaded })),
+      new Promise((onLoaded) => {
+        const options = { clock, signal, onLoaded };
+        if (config.run.mode === "training") void feed.serve(run, policy.engine, options);
+        else void feed.pin(run, policy.engine, { ...options, weights: checkpoint.weights });
+      }),
     );
     return policy;
   }

@@ -47,7 +47,17 @@ const IDENTITY: readonly (readonly [field: string, of: (record: RunRecord) => un
   ["rollout.groupSize", ({ config }) => config.rollout.groupSize],
   ["trainer.groupsPerStep", ({ config }) => config.trainer.groupsPerStep],
   ["evaluation.attempts", ({ config }) => config.evaluation.attempts],
+  // Records of earlier versions have no mode.
+  ["run.mode", ({ config }) => config.run.mode ?? "training"],
+  ["evaluation.protocol", ({ config }) => config.evaluation.protocol],
+  ["policy.checkpoint", ({ config }) => ofEvaluation(config, config.policy.checkpoint)],
+  ["rollout.harness", ({ config }) => ofEvaluation(config, config.rollout.harness)],
 ];
+
+/** What is measured: half of an evaluation with one and half with another would be a number of neither. */
+function ofEvaluation(config: RunRecord["config"], value: string): string | undefined {
+  return config.run.mode === "evaluation" ? value : undefined;
+}
 
 function firstDifference(stored: RunRecord, now: RunRecord): string | undefined {
   const differs = IDENTITY.find(([, of]) => JSON.stringify(of(stored)) !== JSON.stringify(of(now)));

@@ -88,11 +88,12 @@ async function start(ctx: ServiceContext): Promise<Running> {
 }
 
 async function planOf(ctx: ServiceContext, config: RunConfig): Promise<RunPlan> {
-  const index = readTaskIndex(ctx.site.tasks.directory);
+  const index = readTaskIndex(config.tasks.index ?? ctx.site.tasks.directory);
   const split = (name: string) => index.filter((task) => task.split === name);
   const train = split(config.tasks.train);
   const evaluate = split(config.tasks.evaluate);
-  requireTasks(train.length > 0 || config.trainer.steps === 0, "tasks.train", config.tasks.train);
+  const trains = config.run.mode === "training" && config.trainer.steps > 0;
+  requireTasks(train.length > 0 || !trains, "tasks.train", config.tasks.train);
   requireTasks(
     evaluate.length > 0 || config.evaluation.attempts === 0,
     "tasks.evaluate",

@@ -16,7 +16,7 @@ export function runStatus(
 ): MessageInitShape<typeof GetRunStatusResponseSchema> {
   const stages = countStages(state);
   const { tally } = state;
-  const evaluation = evaluationOf(state.phase);
+  const evaluation = evaluationOf(state.phase, plan);
   const group = evaluation === undefined ? undefined : state.groups.get(evaluation);
   return {
     run: plan.run,

@@ -42,6 +42,8 @@ export interface FixtureOptions {
   readonly slots?: number;
   readonly warm?: number;
   readonly rollout?: string;
+  /** An evaluation alone, and its index where it is not the site's. */
+  readonly isEvaluation?: boolean;
 }
 
 export class RunFixture {
@@ -79,12 +81,12 @@ export class RunFixture {
     return new RunFixture(nats, bus, directory, options);
   }
 
-  async startPeers(): Promise<void> {
+  async startPeers({ withTrainer = true } = {}): Promise<void> {
     await Promise.all([
       this.proxy.start(),
       this.manager.start(),
       this.verifier.start(),
-      this.trainer.start(),
+      ...(withTrainer ? [this.trainer.start()] : []),
     ]);
   }
 
@@ -187,6 +189,11 @@ export class RunFixture {
   }
 }
 
+/** What an evaluation records; it is what the file says, whatever the run does. */
+export const PROTOCOL = { schema: 1, name: "test-2", attempts: 2 };
+const EVALUATION = `evaluation.protocol = { schema = 1, name = "test-2", attempts = 2 }
+`;
+
 async function writeConfiguration(directory: string, nats: NatsFixture, o: FixtureOptions): Promise<void> {
   const { steps = 2, groupsPerStep = 3, groupSize = 4, attempts = 6, slots = 4, warm = 3, rollout = "" } = o;
   await mkdir(join(directory, "identity"));
@@ -208,8 +215,8 @@ tasks.directory = "${directory}/tasks"
   );
   await writeFile(
     join(directory, "run.toml"),
-    `run = { id = "${RUN}", seed = 7 }
-policy.checkpoint = "/none"
+    `run = { id = "${RUN}", seed = 7, mode = "${o.isEvaluation ? "evaluation" : "training"}" }
+${o.isEvaluation ? EVALUATION : ""}policy.checkpoint = "/none"
 evaluation.attempts = ${attempts}
 trainer = { steps = ${steps}, groupsPerStep = ${groupsPerStep} }
 [rollout]

@@ -1,7 +1,8 @@
 /**
  * Owns which weights each run should be sampled from, as the KV bucket says, and getting them into an engine:
- * fetch, check, swap, acknowledge. Newer versions overtake older ones that are still waiting. Does not decide
- * when a version is published (the trainer does) nor who is served meanwhile (sessions.ts).
+ * fetch, check, swap, acknowledge. Newer versions overtake older ones that are still waiting. Of a run without a
+ * trainer they are the checkpoint's own, for ever. Does not decide when a version is published (the trainer does)
+ * nor who is served meanwhile (sessions.ts).
  */
 import { createHash } from "node:crypto";
 import { fromBinary } from "@bufbuild/protobuf";
@@ -96,6 +97,27 @@ export class WeightsFeed {
     }
   }
 
+  /** Gives an engine the checkpoint's own weights as version 0, and acknowledges them. Tries until `signal`. */
+  async pin(
+    run: string,
+    engine: Engine,
+    options: { weights: Uint8Array; clock: Clock; signal: AbortSignal; onLoaded(): void },
+  ): Promise<void> {
+    const { weights: safetensors, clock, signal } = options;
+    const sha256 = createHash("sha256").update(safetensors).digest("hex");
+    for (let failures = 0; !signal.aborted; failures++) {
+      try {
+        if (engine.status().loaded === undefined) await engine.loadWeights({ version: 0, sha256, safetensors });
+        options.onLoaded();
+        return await this.acknowledge({ run, version: 0n, sha256 }, engine, 0, clock);
+      } catch (error) {
+        if (signal.aborted) return;
+        this.log.error({ event: "weights.not-loaded", run, version: 0, err: error });
+        await sleep(backoff(failures, RETRY), clock, signal).catch(() => {});
+      }
+    }
+  }
+
   private async load(manifest: WeightsManifest, engine: Engine, previousNorm: number | undefined) {
     const objects = await this.bus.objects(BUCKET);
     const safetensors = await objects.get(manifest.object);
@@ -111,12 +133,11 @@ export class WeightsFeed {
   }
 
   private async acknowledge(
-    manifest: WeightsManifest,
+    { run, version, sha256 }: Pick<WeightsManifest, "run" | "version" | "sha256">,
     engine: Engine,
     norm: number,
     clock: Clock,
   ): Promise<void> {
-    const { run, version, sha256 } = manifest;
     await this.bus.publish({
       subject: subject.receipt(run, engine.id),
       schema: WeightsRecordSchema,

@@ -158,7 +158,13 @@ export class Performer {
     const { record, trials } = effect;
     await this.#settled(trials); // E1
     const atMs = clock.now();
-    const value = { ...record, atMs: BigInt(atMs), wallMs: atMs - this.#phaseAtMs };
+    const { protocol } = config.evaluation;
+    const value = {
+      ...record,
+      atMs: BigInt(atMs),
+      wallMs: atMs - this.#phaseAtMs,
+      protocol: protocol === undefined ? "" : JSON.stringify(protocol),
+    };
     await this.#persist({
       subject: subject.evaluation(config.run.id, record.name),
       schema: MetricsRecordSchema,

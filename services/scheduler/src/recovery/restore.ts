@@ -30,6 +30,9 @@ export interface Recovered {
   readonly phase: RunPhase;
 }
 
+/** Nothing older than the checkpoint's own weights can be sampled from: no engine's word is waited for. */
+const PINNED = { version: 0, acknowledged: 0 };
+
 /** Throws nothing: an empty log gives the state of a new run. */
 export function restore(plan: RunPlan, recovered: Recovered): RunState {
   const decided = new Set(recovered.groups.map(({ group }) => group));
@@ -43,6 +46,7 @@ export function restore(plan: RunPlan, recovered: Recovered): RunState {
   const dropped = recovered.groups.filter(isReplaceableDrop).length;
   return {
     ...initialRunState,
+    ...(plan.isPinned ? PINNED : {}),
     phase: recovered.phase,
     trials,
     groups: open,

@@ -6,6 +6,7 @@
  *     sampled under older weights all the same are repeated (trial/reducer.ts). Its phase ends only when its record
  *     is stored.
  * F2  FINISHED is entered with no group undecided: every sampled token has a disposition.
+ * F3  A run that is an evaluation alone has its one evaluation in the place of the first, and takes no step.
  */
 import { Outcome, RunPhase } from "@mortise/contracts";
 import { evaluationGroup, type Group, isComplete } from "../group/group.js";
@@ -15,17 +16,21 @@ import { tend } from "./groups.js";
 import type { RunPlan } from "./plan.js";
 import type { RunDraft, RunState } from "./state.js";
 
-/** Names of the two evaluations of a run. */
-export const EVALUATIONS = { before: "before", after: "after" } as const;
+/** Names of the two evaluations of a run, and of the one of a run that is nothing else (F3). */
+export const EVALUATIONS = { before: "before", after: "after", only: "evaluation" } as const;
 
 export function isTraining(state: RunState): boolean {
   return state.phase === RunPhase.TRAIN;
 }
 
 /** The evaluation that runs in a phase, if any. */
-export function evaluationOf(phase: RunPhase): string | undefined {
-  if (phase === RunPhase.EVALUATE_BEFORE) return EVALUATIONS.before;
+export function evaluationOf(phase: RunPhase, plan: Pick<RunPlan, "isPinned">): string | undefined {
+  if (phase === RunPhase.EVALUATE_BEFORE) return firstEvaluation(plan);
   return phase === RunPhase.EVALUATE_AFTER ? EVALUATIONS.after : undefined;
+}
+
+function firstEvaluation({ isPinned }: Pick<RunPlan, "isPinned">): string {
+  return isPinned ? EVALUATIONS.only : EVALUATIONS.before;
 }
 
 /** Enters every phase whose time has come. `cancel` ends a training trial that no step will want. */
@@ -45,7 +50,7 @@ function nextPhase(draft: RunDraft, plan: RunPlan): RunPhase | undefined {
     case RunPhase.WARM_START:
       return state.version >= 0 ? RunPhase.EVALUATE_BEFORE : undefined;
     case RunPhase.EVALUATE_BEFORE:
-      return evaluate(draft, plan, EVALUATIONS.before, plan.evaluateBefore) ? RunPhase.TRAIN : undefined;
+      return evaluate(draft, plan, firstEvaluation(plan), plan.evaluateBefore) ? RunPhase.TRAIN : undefined;
     case RunPhase.TRAIN:
       return state.version >= plan.steps ? RunPhase.EVALUATE_AFTER : undefined;
     case RunPhase.EVALUATE_AFTER: {

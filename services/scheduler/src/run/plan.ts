@@ -19,6 +19,8 @@ export interface RunPlan {
   readonly maxRetries: number;
   /** η */
   readonly maxStaleness: number;
+  /** An evaluation alone: its weights are the checkpoint's, version 0, and nobody trains. */
+  readonly isPinned: boolean;
   readonly steps: number;
   readonly groupsPerStep: number;
   readonly refillDropped: boolean;
@@ -44,6 +46,7 @@ export function runPlan(
   const { rollout, trainer, evaluation } = config;
   const limits = stageLimits(rollout);
   const attempts = evaluationPlan(tasks.evaluate, evaluation.attempts);
+  const isPinned = config.run.mode === "evaluation";
   return {
     run: config.run.id,
     seed: config.run.seed,
@@ -52,14 +55,15 @@ export function runPlan(
     warm: rollout.warm,
     maxRetries: rollout.maxRetries,
     maxStaleness: config.async.maxStaleness,
-    steps: trainer.steps,
+    isPinned,
+    steps: isPinned ? 0 : trainer.steps,
     groupsPerStep: trainer.groupsPerStep,
     refillDropped: trainer.refillDropped,
     tamper: config.termination.tamper,
     order: new TaskOrder(tasks.train, config.run.seed),
     attempts,
-    evaluateBefore: evaluation.before && attempts.length > 0,
-    evaluateAfter: evaluation.after && attempts.length > 0,
+    evaluateBefore: (isPinned || evaluation.before) && attempts.length > 0,
+    evaluateAfter: !isPinned && evaluation.after && attempts.length > 0,
     deadlines: {
       // A lost manager's work returns only after its acknowledgement wait, which is shorter than any of these.
       launched: limits.queueMs + limits.rateLimitMs + limits.buildMs + limits.setupMs + REPORT_GRACE_MS,
