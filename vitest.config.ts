@@ -9,6 +9,7 @@ export default defineConfig({
       "apps/*/test/**/*.test.ts",
       "harnesses/*/test/**/*.test.ts",
       "test/fuzz/*.test.ts",
+      "test/listener/*.test.ts",
     ],
     testTimeout: 30_000,
     hookTimeout: 60_000,
