@@ -136,7 +136,7 @@ export function controlRun(run: RunConfig, controlId: string, extraSeconds: numb
 /** What a run file may say: every table of the configuration, only the keys that differ from its defaults. */
 type Given<K extends keyof RunConfig> = Partial<NonNullable<RunConfig[K]>>;
 interface RunInput {
-  readonly run: RunConfig["run"];
+  readonly run: Pick<RunConfig["run"], "id" | "seed">;
   readonly policy: Given<"policy">;
   readonly rollout: Given<"rollout">;
   readonly async: Given<"async">;

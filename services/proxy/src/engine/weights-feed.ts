@@ -107,7 +107,8 @@ export class WeightsFeed {
     const sha256 = createHash("sha256").update(safetensors).digest("hex");
     for (let failures = 0; !signal.aborted; failures++) {
       try {
-        if (engine.status().loaded === undefined) await engine.loadWeights({ version: 0, sha256, safetensors });
+        if (engine.status().loaded === undefined)
+          await engine.loadWeights({ version: 0, sha256, safetensors });
         options.onLoaded();
         return await this.acknowledge({ run, version: 0n, sha256 }, engine, 0, clock);
       } catch (error) {

@@ -12,6 +12,7 @@ import { patchLimits } from "../limits.js";
 import { encodePatch } from "../patch/codec.js";
 import type { Patch } from "../patch/patch.js";
 import type { Prepared } from "./setup.js";
+import { shownBytes, withoutShownTests } from "./shown-tests.js";
 import { terminationOf } from "./termination.js";
 
 const OUTPUT_TAIL_BYTES = 4096;
@@ -39,12 +40,12 @@ export interface EndTools {
 
 /** Quiesces the sandbox and takes what it leaves. */
 export async function endOf(prepared: Prepared, result: ExecResult, tools: EndTools): Promise<TrialEnd> {
-  const { sandbox, limits, harness } = prepared;
+  const { sandbox, harness } = prepared;
   const { outcome } = result;
   const { isModelUnreachable } = sandbox;
   await sandbox.quiesce();
   const hasResult = !["cancelled", "refused", "lost"].includes(outcome.kind);
-  const patch = hasResult ? await sandbox.diff(patchLimits(limits)) : undefined;
+  const { patch, shownChanged } = hasResult ? await ownChange(prepared) : {};
   const end = harness.ending(result);
   const termination = terminationOf({
     result,
@@ -64,9 +65,23 @@ export async function endOf(prepared: Prepared, result: ExecResult, tools: EndTo
       ending: why,
       harnessVersion: harness.version,
       ...(patch === undefined ? {} : await changeOf(patch, tools)),
+      ...(shownChanged === undefined ? {} : { shownTestsChanged: shownChanged }),
       ...(hasResult ? await transcriptOf(prepared, tools) : {}),
     },
   };
+}
+
+/** What the agent changed of the task. A shown copy of the tests is no part of it, and takes none of its room. */
+async function ownChange({
+  sandbox,
+  limits,
+  shown,
+}: Prepared): Promise<{ patch: Patch; shownChanged?: number }> {
+  const room = patchLimits(limits);
+  if (shown === undefined) return { patch: await sandbox.diff(room) };
+  const whole = await sandbox.diff({ ...room, maxTotalBytes: room.maxTotalBytes + shownBytes(shown) });
+  const { patch, changed } = withoutShownTests(whole, shown);
+  return { patch, shownChanged: changed };
 }
 
 async function changeOf(patch: Patch, { bus }: EndTools) {

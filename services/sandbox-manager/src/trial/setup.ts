@@ -21,8 +21,10 @@ import { assertOwnPlaces } from "./own-places.js";
 import { proofOf } from "./proof.js";
 import { parseModelAddress, type Reach, reachOf } from "./reach.js";
 import type { ProofInit } from "./reports.js";
+import { type ShownTests, showTests } from "./shown-tests.js";
 import type { StageClock, StageUsage } from "./stage-clock.js";
 import type { TrialTools } from "./trial.js";
+import { wishedOf } from "./wishes.js";
 
 /** For launches that name none. */
 const DEFAULT_QUEUE_TIMEOUT_MS = 120_000;
@@ -37,6 +39,8 @@ export interface Prepared {
   readonly user: SandboxUser;
   /** For the harness; without the token (L3). */
   readonly facts: Omit<HarnessFacts, "token">;
+  /** The copy of the hidden tests that lies in the work tree; undefined in every run that does not show them. */
+  readonly shown: ShownTests | undefined;
   readonly sandbox: Sandbox;
   readonly proof: ProofInit;
   /** Of what ran in the sandbox until now. */
@@ -127,22 +131,22 @@ export class Setup {
     const limits = limitsFor(site, task.task, { limits: this.#work.limits, overrides });
     if (overrides !== undefined) assertOwnPlaces(overrides, task.workdir);
     const mounts = [...harness.mounts, ...sharedMounts(site, overrides ?? { mounts: [] })];
-    const reach = reachOf(
-      task.task.agent.network,
-      site,
-      parseModelAddress(this.#work.modelAddress, this.#work.listenerKey),
-    );
+    const { instruction, network, shown, notes } = wishedOf(task, overrides);
+    const model = parseModelAddress(this.#work.modelAddress, this.#work.listenerKey);
+    const reachable = reachOf(network, site, model);
+    const reach = { ...reachable, notes: [...reachable.notes, ...notes] };
     const { sandbox, proof } = await this.#made(materials, { limits, mounts, reach });
     const user = userOf(task, task.task.agent);
     const facts = {
       model: this.#work.model,
-      instruction: task.task.instruction,
+      instruction,
       workspace: task.workdir,
       environment: { ...environmentOf(task.image), ...task.task.environment.env },
       user,
     };
     try {
       await this.#withinSetup(this.#ready(materials, sandbox, facts, user));
+      if (shown !== undefined) await this.#withinSetup(showTests(sandbox, task.workdir, shown, user));
     } catch (error) {
       await sandbox.destroy();
       throw error;
@@ -152,7 +156,7 @@ export class Setup {
       template.release();
     };
     const usage = task.task.environment.healthcheck === undefined ? {} : await sandbox.stats();
-    return { task, harness, mounts, limits, user, facts, sandbox, proof, usage, release };
+    return { task, harness, mounts, limits, user, facts, shown, sandbox, proof, usage, release };
   }
 
   /** Waits for its turn, then makes and proves the sandbox while holding it. */
