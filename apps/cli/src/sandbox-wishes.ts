@@ -4,13 +4,19 @@
  */
 import { MortiseError, type RunConfig, type SiteConfig } from "@mortise/contracts";
 
-/** @throws MORTISE_HARNESS_UNKNOWN, MORTISE_CONFIG_INVALID: names the field of the run file */
+/** @throws MORTISE_HARNESS_UNKNOWN, MORTISE_HARNESS_REMOTE_UNPROVEN, MORTISE_CONFIG_INVALID: names the field of the run file */
 export function assertSandboxWishes(site: SiteConfig, { rollout }: RunConfig): void {
   if (!Object.hasOwn(site.harness, rollout.harness))
     throw new MortiseError({
       code: "MORTISE_HARNESS_UNKNOWN",
       message: `rollout.harness is ${rollout.harness}; the site file has ${listed(site.harness)}.`,
       detail: { field: "rollout.harness" },
+    });
+  if ("remote" in site.harness[rollout.harness]! && rollout.unproven !== "allow")
+    throw new MortiseError({
+      code: "MORTISE_HARNESS_REMOTE_UNPROVEN",
+      message: `rollout.harness is ${rollout.harness}, which runs in a remote runtime; rollout.unproven is ${rollout.unproven}.`,
+      detail: { field: "rollout.unproven" },
     });
   const { shared, maxScratchBytes } = site.sandbox;
   for (const [at, { name }] of rollout.mounts.entries())

@@ -5,6 +5,7 @@
 export * from "./config/engine.js";
 export * from "./config/image-build.js";
 export { EvaluationProtocol } from "./config/protocol.js";
+export * from "./config/remote-harness.js";
 export * from "./config/run.js";
 export * from "./config/run-record.js";
 export * from "./config/site.js";
@@ -21,5 +22,6 @@ export * from "./gen/mortise/v1/trial_pb.js";
 export * from "./gen/mortise/v1/weights_pb.js";
 export * from "./gen/mortise/v1/work_pb.js";
 export * from "./identity.js";
+export * from "./invocation.js";
 export * from "./subjects.js";
 export * from "./topology.js";

@@ -146,9 +146,9 @@ export const SiteConfig = z.strictObject({
     directory: z.string().min(1).describe("Directory with Harbor task directories and index.json."),
   }),
   harness: z
-    .record(z.string().regex(/^[A-Za-z0-9_-]+$/), z.union([AdapterHarness, ConfiguredHarness]))
+    .record(z.string().regex(/^[A-Za-z0-9_-]+$/), z.union([AdapterHarness, ConfiguredHarness, RemoteHarness]))
     .default({})
-    .describe("Harnesses by name: one with an adapter, or a configured command."),
+    .describe("Harnesses by name: one with an adapter, a configured command, or one in a remote runtime."),
   proxy: z
     .strictObject({
       host: z.string().default("127.0.0.1").describe("Address the model API binds to."),
