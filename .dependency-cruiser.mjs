@@ -24,13 +24,13 @@ export default {
       comment: "Packages are below services and applications.",
       severity: "error",
       from: { path: "^packages/" },
-      to: { path: `^(services/|apps/|@mortise/(${services}|cli)(/|$))` },
+      to: { path: `^(services/|apps/|@mortise/(${services}|cli|agent-runtime)(/|$))` },
     },
     {
       name: "service-imports-app",
       severity: "error",
       from: { path: "^services/" },
-      to: { path: "^(apps/|@mortise/cli(/|$))" },
+      to: { path: "^(apps/|@mortise/(cli|agent-runtime)(/|$))" },
     },
     {
       name: "contracts-do-io",

@@ -102,7 +102,7 @@ const MAX_RETRY_AFTER_MS = 5_000;
 export function registryOf({
   rewrite,
   dockerConfig,
-}: SiteConfig["sandbox"]["images"]): Partial<RegistryOptions> {
+}: Pick<SiteConfig["sandbox"]["images"], "rewrite" | "dockerConfig">): Partial<RegistryOptions> {
   const http = { ...DEFAULT_HTTP, maxRetryAfterMs: MAX_RETRY_AFTER_MS };
   return { rewrite, http, ...(dockerConfig === undefined ? {} : { dockerConfig }) };
 }

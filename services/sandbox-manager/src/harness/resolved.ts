@@ -6,7 +6,8 @@ import { MortiseError, type SiteConfig } from "@mortise/contracts";
 import { CommandHarness, commandAdapter, type HarnessAdapter, type WireApi } from "@mortise/harness";
 import { harnessFolder, harnessNamed } from "@mortise/harnesses";
 
-export type HarnessSite = SiteConfig["harness"][string];
+/** One that runs here; those of remote runtimes are remote/. */
+export type HarnessSite = Exclude<SiteConfig["harness"][string], { remote: unknown }>;
 
 export interface ResolvedHarness {
   /** As the site file names it. */

@@ -27,6 +27,8 @@ export interface HarnessFacts {
   /** Of image and task together; what the harness needs itself wins. PATH is kept and added to. */
   readonly environment: Readonly<Record<string, string>>;
   readonly user: SandboxUser;
+  /** Origin of the model API as the place sees it; every sandbox's own endpoint when absent. */
+  readonly modelUrl?: string;
 }
 
 /** What was made ready on the host, once. */
@@ -112,7 +114,7 @@ export class ShelvedHarness {
       runtime: HARNESS_TARGET,
       home: this.#home,
       workspace: facts.workspace,
-      modelUrl: `http://127.0.0.1:${MODEL_PORT}`,
+      modelUrl: facts.modelUrl ?? `http://127.0.0.1:${MODEL_PORT}`,
       key: facts.token,
       model: facts.model,
       wireApi,

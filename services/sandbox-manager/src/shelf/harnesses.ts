@@ -19,19 +19,27 @@ import { type ResolvedHarness, resolveHarness } from "../harness/resolved.js";
 import { type HarnessParts, ShelvedHarness } from "../harness/shelved-harness.js";
 import { Shelf } from "./shelf.js";
 
+/** What making harnesses ready asks of where they will run. */
+export interface HarnessBackend extends Pick<SandboxBackend, "isInsecure" | "prepareTree"> {
+  readonly name: string;
+}
+
 export class HarnessShelf {
-  readonly #backend: SandboxBackend;
+  readonly #backend: HarnessBackend;
   readonly #log: Log;
   /** Checked when the service starts: a wrong one is the operator's to correct before any trial. */
   readonly #resolved: ReadonlyMap<string, ResolvedHarness>;
   readonly #harnesses = new Shelf<ShelvedHarness>();
 
   /** @throws MortiseError MORTISE_CONFIG_INVALID, MORTISE_HARNESS_UNKNOWN */
-  constructor(backend: SandboxBackend, site: SiteConfig, log: Log) {
+  constructor(backend: HarnessBackend, site: Pick<SiteConfig, "harness">, log: Log) {
     this.#backend = backend;
     this.#log = log;
-    const entries = Object.entries(site.harness);
-    this.#resolved = new Map(entries.map(([name, given]) => [name, resolveHarness(name, given)]));
+    this.#resolved = new Map(
+      Object.entries(site.harness).flatMap(([name, given]) =>
+        "remote" in given ? [] : [[name, resolveHarness(name, given)]],
+      ),
+    );
   }
 
   /** Rejects with MORTISE_HARNESS_UNKNOWN, MORTISE_HARNESS_RUNTIME or MORTISE_HARNESS_UNFIT. */

@@ -86,6 +86,16 @@ export function* leavesBelow(
   }
 }
 
+/** What shows directly in the merged `directories`, by name. Names that are no UTF-8 are left out. */
+export function* shownBelow(
+  directories: readonly string[],
+): Generator<{ readonly name: string; readonly place: Extract<Place, { kind: "directory" | "leaf" }> }> {
+  for (const name of namesIn(directories)) {
+    const place = below(directories, name);
+    if (place.kind === "directory" || place.kind === "leaf") yield { name, place };
+  }
+}
+
 function namesIn(directories: readonly string[]): Set<string> {
   const names = new Set<string>();
   for (const directory of directories)

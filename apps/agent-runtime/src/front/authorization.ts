@@ -1,0 +1,44 @@
+/** Owns who may call: a bearer token, compared in constant time, or whoever the platform in front let through. */
+import { readFileSync } from "node:fs";
+import { MortiseError } from "@mortise/contracts";
+import { equalSecrets } from "@mortise/kernel";
+import type { RequestHandler } from "express";
+import type { RuntimeConfig } from "../config.js";
+
+/** @throws MortiseError MORTISE_CONFIG_UNREADABLE, MORTISE_CONFIG_INVALID for an empty file */
+export function authorization({ auth }: RuntimeConfig): RequestHandler {
+  if ("platform" in auth) return (_request, _response, next) => next();
+  const token = tokenIn(auth.tokenFile);
+  return (request, response, next) => {
+    const [, given] = /^Bearer (\S+)$/.exec(request.headers.authorization ?? "") ?? [];
+    if (given !== undefined && equalSecrets(given, token)) {
+      next();
+      return;
+    }
+    response
+      .status(401)
+      .set("www-authenticate", "Bearer")
+      .json({
+        error: { code: "MORTISE_HARNESS_REMOTE_DENIED", message: "The bearer token is missing or wrong." },
+      });
+  };
+}
+
+function tokenIn(file: string): string {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8").trim();
+  } catch (cause) {
+    throw new MortiseError({
+      code: "MORTISE_CONFIG_UNREADABLE",
+      message: `auth.tokenFile: ${(cause as Error).message}`,
+      cause,
+    });
+  }
+  if (text !== "") return text;
+  throw new MortiseError({
+    code: "MORTISE_CONFIG_INVALID",
+    message: `auth.tokenFile: ${file} is empty.`,
+    detail: { field: "auth.tokenFile" },
+  });
+}

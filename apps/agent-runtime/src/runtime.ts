@@ -1,0 +1,81 @@
+/**
+ * Owns the wiring of an agent runtime: place, invocations, front, drain. Decides nothing about invocations.
+ */
+import { MortiseError } from "@mortise/contracts";
+import { createLog, type Log, systemClock } from "@mortise/kernel";
+import type { RuntimeConfig } from "./config.js";
+import { Front } from "./front/server.js";
+import { Invocations } from "./invocation/invocations.js";
+import { selectPlace } from "./place/select-place.js";
+import type { PlaceProvider } from "./place/types.js";
+
+export class AgentRuntime {
+  readonly #config: RuntimeConfig;
+  readonly #places: PlaceProvider;
+  readonly #invocations: Invocations;
+  readonly #front: Front;
+  readonly #log: Log;
+
+  private constructor(
+    config: RuntimeConfig,
+    parts: { places: PlaceProvider; invocations: Invocations; front: Front; log: Log },
+  ) {
+    this.#config = config;
+    this.#places = parts.places;
+    this.#invocations = parts.invocations;
+    this.#front = parts.front;
+    this.#log = parts.log;
+  }
+
+  /** @throws MortiseError for a configuration or a machine it cannot work with */
+  static async start(config: RuntimeConfig): Promise<AgentRuntime> {
+    assertLocal(config);
+    const log = createLog({ service: "agent-runtime", level: config.logLevel });
+    const places = await selectPlace(config, log);
+    try {
+      const invocations = new Invocations({
+        places,
+        prepareTimeoutMs: config.limits.prepareTimeoutMs,
+        limits: config.limits,
+        clock: systemClock,
+        log,
+      });
+      const front = await Front.start({ config, invocations, log });
+      const harnesses = Object.keys(config.harness);
+      log.info({ event: "runtime.ready", url: front.url, place: places.kind, harnesses, pid: process.pid });
+      return new AgentRuntime(config, { places, invocations, front, log });
+    } catch (error) {
+      await places.close();
+      throw error;
+    }
+  }
+
+  /** Begins nothing more, lets what runs end in time, cancels the rest; its callers still hear the result. */
+  async stop(): Promise<void> {
+    this.#log.info({ event: "runtime.draining", running: this.#invocations.nRunning });
+    await this.#invocations.drain(this.#config.limits.drainMs);
+    this.#front.stopListening();
+    // Results that were just reached are still on their way out.
+    await new Promise((resolve) => setImmediate(resolve));
+    await this.#front.close();
+    await this.#places.close();
+  }
+}
+
+function assertLocal({ harness }: RuntimeConfig): void {
+  for (const [name, settings] of Object.entries(harness))
+    if ("remote" in settings)
+      throw new MortiseError({
+        code: "MORTISE_CONFIG_INVALID",
+        message: `harness.${name}.remote: a runtime runs its harnesses itself.`,
+        fix: "Give the harness's adapter, or its directory and argv.",
+        detail: { field: `harness.${name}.remote` },
+      });
+  if (Object.keys(harness).length === 0)
+    throw new MortiseError({
+      code: "MORTISE_CONFIG_INVALID",
+      message: "harness: this runtime has none, and could run nothing.",
+      fix: 'Add a table such as [harness.mini] with adapter = "mini".',
+      detail: { field: "harness" },
+    });
+}
