@@ -5,6 +5,9 @@
 export * from "./behaviour/scan.js";
 export { CATEGORIES, categoryOf, type ToolCategory } from "./behaviour/tool-categories.js";
 export * from "./behaviour/transcript.js";
+export * from "./difficulty/bands.js";
+export * from "./protocol/conditions.js";
+export * from "./protocol/protocol-digest.js";
 export * from "./report/set-report.js";
 export * from "./report/trial-fact.js";
 export * from "./statistics/bootstrap.js";
