@@ -405,6 +405,11 @@ export const ERROR_CATALOGUE = {
     meaning: "There is no kept sandbox of this trial at this manager.",
     fix: 'Set rollout.keep = "failed" or "always" in the run file; kept sandboxes expire.',
   },
+  MORTISE_SANDBOX_NO_SPACE: {
+    disposition: "retry",
+    meaning: "The disk of a sandbox-manager is full.",
+    fix: "Free space on the file system that is named: `mortise clean` removes caches that are not used.",
+  },
   MORTISE_SANDBOX_OVER_LIMIT: {
     disposition: "terminal",
     meaning: "The agent's change is larger than the limit.",

@@ -13,6 +13,9 @@ const MAX_PATCH_TOTAL_BYTES = 64 * MIB;
 /** Tests load what the agent ran plus themselves. */
 export const VERIFY_MEMORY_FACTOR = 2;
 
+/** With less than that no command is started, whatever it is. */
+const SMALLEST = { cpus: 0.01, memoryBytes: 16 * MIB, pids: 8, diskBytes: MIB } as const;
+
 export interface LimitWishes {
   readonly limits?: SandboxLimits | undefined;
   readonly overrides?: Pick<SandboxOverrides, "cpusMultiplier" | "memoryMultiplier"> | undefined;
@@ -20,23 +23,79 @@ export interface LimitWishes {
   readonly memoryFactor?: number;
 }
 
+/**
+ * Throws what a limit is too small to start in: MORTISE_TASK_INVALID when the task's own wish is, MORTISE_SANDBOX_SETUP
+ * when the run or the site is to blame.
+ */
 export function limitsFor(site: SiteConfig["sandbox"], task: Task, wishes: LimitWishes = {}): Limits {
   const { environment } = task;
   const { limits: asked, overrides, memoryFactor = 1 } = wishes;
-  const pick = (request: number, wish: number, most: number) => Math.min(request > 0 ? request : wish, most);
-  return {
-    cpus: pick(asked?.cpus ?? 0, environment.cpus * factor(overrides?.cpusMultiplier), site.cpus),
-    memoryBytes: Math.round(
-      pick(
-        Number(asked?.memoryBytes ?? 0n) * memoryFactor,
-        environment.memoryMb * MIB * memoryFactor * factor(overrides?.memoryMultiplier),
-        site.memoryBytes,
-      ),
-    ),
-    pids: pick(asked?.pids ?? 0, site.pids, site.pids),
-    diskBytes: pick(Number(asked?.diskBytes ?? 0n), environment.storageMb * MIB, site.diskBytes),
-    outputBytes: pick(Number(asked?.outputBytes ?? 0n), site.outputBytes, site.outputBytes),
+  const pick = (name: LimitName, request: number, own: Wish | undefined): number => {
+    const wish = own === undefined ? site[name] : own.value * factor(own.multiplier);
+    const limit = Math.min(request > 0 ? request : wish, site[name]);
+    if (limit < SMALLEST[name]) throw tooSmall(name, limit, { asked: request, own, task });
+    return limit;
   };
+  return {
+    cpus: pick("cpus", asked?.cpus ?? 0, {
+      value: environment.cpus,
+      multiplier: overrides?.cpusMultiplier,
+      field: "environment.cpus",
+      runField: "rollout.multipliers.cpus",
+    }),
+    memoryBytes: Math.round(
+      pick("memoryBytes", Number(asked?.memoryBytes ?? 0n) * memoryFactor, {
+        value: environment.memoryMb * MIB * memoryFactor,
+        multiplier: overrides?.memoryMultiplier,
+        field: "environment.memory_mb",
+        runField: "rollout.multipliers.memory",
+      }),
+    ),
+    pids: pick("pids", asked?.pids ?? 0, undefined),
+    diskBytes: pick("diskBytes", Number(asked?.diskBytes ?? 0n), {
+      value: environment.storageMb * MIB,
+      field: "environment.storage_mb",
+    }),
+    outputBytes: Math.min(Number(asked?.outputBytes ?? 0n) || site.outputBytes, site.outputBytes),
+  };
+}
+
+type LimitName = keyof typeof SMALLEST;
+
+interface Blamed {
+  /** By the run; 0 when it does not say. */
+  readonly asked: number;
+  readonly own: Wish | undefined;
+  readonly task: Task;
+}
+
+/** What a task asks for, in the unit of the limit. */
+interface Wish {
+  readonly value: number;
+  readonly multiplier?: number | undefined;
+  readonly field: string;
+  readonly runField?: string;
+}
+
+/** Names whoever made the limit what it is. */
+function tooSmall(name: LimitName, limit: number, { asked, own, task }: Blamed): MortiseError {
+  const least = SMALLEST[name];
+  const words = `gives a sandbox ${limit} ${name}; nothing starts with less than ${least}`;
+  if (asked === 0 && own !== undefined && own.value < least)
+    return new MortiseError({
+      code: "MORTISE_TASK_INVALID",
+      message: `${task.directory}: ${own.field} ${words}.`,
+      fix: `Raise ${own.field} of the task's task.toml.`,
+      detail: { field: own.field },
+    });
+  const isMultiplied = own?.runField !== undefined && own.value * factor(own.multiplier) < least;
+  const field = asked > 0 ? `rollout.limits.${name}` : isMultiplied ? own.runField : `sandbox.${name}`;
+  return new MortiseError({
+    code: "MORTISE_SANDBOX_SETUP",
+    message: `${field} ${words}.`,
+    fix: `Raise ${field}, of the run file or of the site file.`,
+    detail: { field },
+  });
 }
 
 export function patchLimits(limits: Limits): DiffLimits {

@@ -5,7 +5,9 @@ import type { Image } from "./backend/types.js";
 import { type HostHealth, hostHealth, RecentTimes } from "./host-health.js";
 import type { StageSpan } from "./trial/stage-clock.js";
 
-const STAGE_BUCKETS_MS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 120_000];
+const STAGE_BUCKETS_MS = [
+  1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 120_000, 600_000,
+];
 
 export interface Counts {
   readonly preparing: number;

@@ -46,6 +46,8 @@ export interface RunOnceTools {
   readonly backend: SandboxBackend;
   readonly tasks: TaskShelf;
   readonly gate: StartGate;
+  /** On the host, for diffs that are being applied. */
+  readonly scratchDirectory: string;
 }
 
 interface RunFacts {
@@ -80,6 +82,12 @@ export class RunOnce {
     checkSteps(request.steps, request.textPatches);
     const clock = new StageClock(Stage.SETUP);
     const about = { backend: backend.name, insecure: backend.isInsecure };
+    const building = tasks.building(request.task);
+    if (building !== undefined) {
+      clock.next(Stage.BUILD);
+      await building;
+      clock.next(Stage.SETUP);
+    }
     const task = await tasks.get(request.task);
     const { patch, stripped } = filtered(request, await this.#patch(request, task));
     let sandbox: Sandbox | undefined;
@@ -136,7 +144,12 @@ export class RunOnce {
     request: RunOnceRequest,
     facts: RunFacts & { readonly workdir: string },
   ): Promise<Ran> {
-    const runner = new StepRunner(sandbox, { ...facts, defaultTimeoutMs: DEFAULT_TIMEOUT_MS });
+    const { scratchDirectory } = this.#tools;
+    const runner = new StepRunner(sandbox, {
+      ...facts,
+      defaultTimeoutMs: DEFAULT_TIMEOUT_MS,
+      scratchDirectory,
+    });
     const { steps, textPatches, failure } = await runner.run(request.steps, request.textPatches);
     this.#tools.context.metrics.runs.inc({ outcome: failure === undefined ? "steps" : "lost" });
     const failed = failure === undefined ? {} : { failureCode: failure.code, failureReason: failure.reason };

@@ -102,7 +102,8 @@ function assemble(ctx: ServiceContext, backend: SandboxBackend) {
   const tools = { context, backend, tasks, harnesses, templates, gate, kept };
   const trials = new Trials(tools);
   const prewarmer = new Prewarmer({ tasks, templates, harnesses, log });
-  const runOnce = new RunOnce({ context, backend, tasks, gate });
+  const scratchDirectory = emptied(path.join(ctx.stateDirectory, "diffs"));
+  const runOnce = new RunOnce({ context, backend, tasks, gate, scratchDirectory });
   return { ...tools, trials, prewarmer, runOnce };
 }
 

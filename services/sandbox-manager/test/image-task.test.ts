@@ -189,10 +189,45 @@ ${more}
       world.model.reply = { write: { "src/add.cjs": REPAIRED } };
       const { trial } = await world.started({ task, setupTimeoutMs: 120_000 });
       expect(await world.ended(trial)).toMatchObject({ patchEntries: 1 });
+      const { stages } = await world.report(trial, "ended");
+      expect(stages.find(({ stage }) => stage === Stage.BUILD)?.wallMs).toBeGreaterThan(0);
+      const again = (await world.started({ task })).trial;
+      await world.ended(again);
+      const later = (await world.report(again, "ended")).stages.map(({ stage }) => stage);
+      expect(later).not.toContain(Stage.BUILD);
       const { body } = world.model.requests[0]!;
       expect(body).toMatchObject({ cwd: "/testbed", setting: `of-${path.basename(base)}`, hasTests: false });
       expect(body.files).toContain("more/file.txt");
       expect(body.files).not.toContain(".git/refs/heads/later");
+      await removeBuilt(path.join(directory, "state/sandbox-manager", backend));
+    },
+    180_000,
+  );
+
+  test.runIf(available.includes("docker"))(
+    "building has a limit of its own; a trial that cannot wait leaves the build to the next",
+    async () => {
+      const builder = new DockerBackend({ stateDirectory: path.join(base, `slow-builder-${backend}`) });
+      await builder.start();
+      const { digest } = await builder.prepareImage({ kind: "local", path: image });
+      await builder.stop();
+      const task = writeTask(tasks, "slow", "[environment]\nmemory_mb = 256\nstorage_mb = 32\n", {
+        "environment/Dockerfile": `FROM mortise-local:${digest.slice(0, 16)}\nENV A=${path.basename(base)}${backend}\nRUN sleep 4\n`,
+      });
+      const impatient = await world.launch({ task, buildTimeoutMs: 300 });
+      const { fact, stages } = await world.report(impatient, "failed", "prepared");
+      expect(fact.value).toMatchObject({
+        code: "MORTISE_SANDBOX_STAGE_TIMEOUT",
+        reason: expect.stringMatching(/rollout\.buildTimeoutMs is 300; the image of slow is being built/),
+      });
+      expect(stages.map(({ stage }) => stage)).toContain(Stage.BUILD);
+      const cancelled = await world.launch({ task });
+      await expect.poll(async () => (await world.client.getSandboxStatus({})).preparing).toBe(1);
+      await world.client.cancelTrial({ run: RUN, trial: cancelled, reason: "test" });
+      expect((await world.ended(cancelled)).termination).toBe(TerminationReason.CANCELLED);
+      // What takes long is the build's time, not the setup's.
+      const patient = await world.started({ task, setupTimeoutMs: 120_000, buildTimeoutMs: 120_000 });
+      await world.ended(patient.trial);
       await removeBuilt(path.join(directory, "state/sandbox-manager", backend));
     },
     180_000,

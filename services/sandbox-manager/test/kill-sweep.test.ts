@@ -2,7 +2,7 @@
  * SIGKILL of a real manager with trials in every stage, on a real NATS server: nothing of them is left on the host, and
  * each is run again or reported lost, once. What the process held in memory is gone; only the streams know.
  */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import Docker from "dockerode";
@@ -35,13 +35,18 @@ describe.each(available)("a manager that is killed, on %s", (backend) => {
   const tasks = path.join(base, "tasks");
   const directory = path.join(base, backend);
   const state = path.join(directory, "state/sandbox-manager", backend);
+  /** Of the manager's processes: nothing of theirs may stay there. */
+  const temporary = path.join(base, `tmp-${backend}`);
+  const diffs = path.join(directory, "state/sandbox-manager/diffs");
   const leftovers = () => leftBy(backend, state);
   const repository = { "environment/repository/src/add.cjs": BROKEN, "environment/Dockerfile": "FROM x\n" };
   const answer = { "solution/gold.patch": "--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+nothing of this is there\n" };
 
   beforeAll(async () => {
     const sandbox = "maxConcurrentStarts = 1";
-    world = await ManagerWorld.start({ directory, tasks, backend, sandbox });
+    mkdirSync(temporary, { recursive: true });
+    const environment = { TMPDIR: temporary };
+    world = await ManagerWorld.start({ directory, tasks, backend, sandbox, environment });
   });
   afterAll(() => world?.stop());
 
@@ -103,6 +108,27 @@ describe.each(available)("a manager that is killed, on %s", (backend) => {
     await settled(all);
   }, 180_000);
 
+  test("while it applies a diff for grading leaves nothing of it either", async () => {
+    const plain = task("plain");
+    const textPatches = [...Array(400).keys()].map((n) => ({
+      name: `${n}`,
+      diff: Buffer.from(`--- /dev/null\n+++ b/f${n}\n@@ -0,0 +1 @@\n+x\n`),
+    }));
+    const steps = [{ name: "step", argv: ["true"] }];
+    do {
+      const grading = world.client.runOnce({ run: RUN, trial: "graded", task: plain, steps, textPatches });
+      grading.catch(() => undefined);
+      await expect.poll(() => readdirSync(diffs).length, { interval: 2 }).toBeGreaterThan(0);
+      await world.killManager();
+      // Between two diffs there is nothing to leave: then once more.
+      if (readdirSync(diffs).length === 0) await world.startManager();
+    } while (readdirSync(diffs).length === 0);
+    await world.startManager();
+    expect(readdirSync(diffs)).toEqual([]);
+    expect(await leftovers()).toEqual([]);
+    expect(readdirSync(temporary)).toEqual([]);
+  }, 180_000);
+
   test("at any moment, again and again", async () => {
     const random = sequence(SEED);
     const plain = task("plain");
@@ -135,6 +161,8 @@ describe.each(available)("a manager that is killed, on %s", (backend) => {
     for (const trial of trials) expect([trial, endsOf(trial).length]).toEqual([trial, 1]);
     await expect.poll(leftovers).toEqual([]);
     expect(readdirSync(path.join(directory, "state/sandbox-manager/leases"))).toEqual([]);
+    expect(readdirSync(diffs)).toEqual([]);
+    expect(readdirSync(temporary)).toEqual([]);
   }
 });
 

@@ -86,6 +86,36 @@ describe("what a sandbox may use", () => {
     expect(limitsFor(narrow, task, { limits })).toMatchObject({ cpus: 0.5, memoryBytes: 2 ** 27, pids: 16 });
   });
 
+  test("has the run's word doubled for grading too", () => {
+    const roomy = site({ cpus: 4, memoryBytes: 2 ** 32, pids: 64, diskBytes: 2 ** 30 });
+    expect(limitsFor(roomy, task, { limits, memoryFactor: 2 })).toMatchObject({ memoryBytes: 2 ** 31 });
+  });
+
+  test.each([
+    ["environment.memory_mb", "MORTISE_TASK_INVALID", { memoryMb: 1 }, {}],
+    ["environment.memory_mb", "MORTISE_TASK_INVALID", { memoryMb: 1 }, { memoryMultiplier: 4 }],
+    ["environment.cpus", "MORTISE_TASK_INVALID", { cpus: 0.001 }, {}],
+    ["environment.storage_mb", "MORTISE_TASK_INVALID", { storageMb: 0.5 }, {}],
+    ["rollout.multipliers.memory", "MORTISE_SANDBOX_SETUP", {}, { memoryMultiplier: 0.01 }],
+    ["rollout.multipliers.cpus", "MORTISE_SANDBOX_SETUP", {}, { cpusMultiplier: 0.001 }],
+  ])("that is too little to start anything is refused, and %s named", (field, code, wish, changes) => {
+    const small = { directory: "/tasks/t", environment: { ...task.environment, ...wish } } as Task;
+    const overrides = create(SandboxOverridesSchema, changes);
+    expect(() => limitsFor(site({}), small, { overrides })).toThrow(
+      expect.objectContaining({ code, detail: { field }, message: expect.stringMatching(/less than \d/) }),
+    );
+  });
+
+  test("of the site or the run that is too little is theirs, not the task's", () => {
+    const failing = (wishes: Parameters<typeof limitsFor>[2], given = site({})) =>
+      expect(() => limitsFor(given, task, wishes));
+    const asked = create(SandboxLimitsSchema, { memoryBytes: 1024n });
+    failing({ limits: asked }).toThrow("rollout.limits.memoryBytes");
+    failing({}, site({ cpus: 0.001 })).toThrow(
+      "sandbox.cpus gives a sandbox 0.001 cpus; nothing starts with less than 0.01",
+    );
+  });
+
   test("shared directories by the site's names only, scratch volumes within its limit", () => {
     const given = site({ shared: { data: "/srv/data" }, maxScratchBytes: 100 });
     const mount = (name: string) => create(SandboxOverridesSchema, { mounts: [{ name, target: "/data" }] });

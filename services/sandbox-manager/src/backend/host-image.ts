@@ -115,6 +115,18 @@ function partsBeside(library: string): string[] {
 
 function build(files: readonly SourceFile[], root: string, finished: string): void {
   const unfinished = path.join(root, `unfinished-${process.pid}`);
+  try {
+    fill(unfinished, files);
+    const digest = sha256(files.map((f) => `${f.target}\0${sha256(readFileSync(f.source))}\n`).join(""));
+    writeFileSync(`${finished}.digest`, digest);
+    renameSync(unfinished, finished);
+  } catch (error) {
+    rmSync(unfinished, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+function fill(unfinished: string, files: readonly SourceFile[]): void {
   rmSync(unfinished, { recursive: true, force: true });
   for (const directory of [...DIRECTORIES, WORKSPACE.slice(1)])
     mkdirSync(path.join(unfinished, directory), { recursive: true, mode: 0o755 });
@@ -124,9 +136,6 @@ function build(files: readonly SourceFile[], root: string, finished: string): vo
   symlinkSync("usr/bin", path.join(unfinished, "bin"));
   for (const { target, source } of files) placeFile(source, path.join(unfinished, target));
   writeAccounts(unfinished);
-  const digest = sha256(files.map((f) => `${f.target}\0${sha256(readFileSync(f.source))}\n`).join(""));
-  writeFileSync(`${finished}.digest`, digest);
-  renameSync(unfinished, finished);
 }
 
 /** A hard link shares the page cache with the services' own Node; a copy is made where links cannot reach. */

@@ -86,15 +86,15 @@ export class TreeStore {
     });
   }
 
-  /** Gives a directory its name once everything in it is written. */
+  /** Gives a directory its name once everything in it is written; leaves nothing when that fails. */
   #publish(name: string, inner: string, fill: (top: string) => void): void {
     // A name no digest has: an interrupted write is never mistaken for a stored tree.
     const unfinished = path.join(this.#root, `unfinished-${process.pid}-${this.#count++}`);
     const top = path.join(unfinished, inner);
-    mkdirSync(top, { recursive: true, mode: 0o755 });
-    this.#own(top);
-    fill(top);
     try {
+      mkdirSync(top, { recursive: true, mode: 0o755 });
+      this.#own(top);
+      fill(top);
       renameSync(unfinished, path.join(this.#root, name));
     } catch (error) {
       rmSync(unfinished, { recursive: true, force: true });

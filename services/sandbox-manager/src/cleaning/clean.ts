@@ -46,8 +46,8 @@ export interface CleanedPlace {
 }
 
 const BACKENDS: readonly BackendName[] = ["runc", "docker", "process"];
-/** Repositories on their way out of a root filesystem; only while a template is being made. */
-const HALF_DONE = "histories";
+/** Repositories on their way out of a root filesystem, and diffs that are being applied for grading. */
+const HALF_DONE = ["histories", "diffs"];
 
 export async function clean(options: CleanOptions): Promise<CleanedPlace[]> {
   const places: CleanedPlace[] = [];
@@ -57,7 +57,8 @@ export async function clean(options: CleanOptions): Promise<CleanedPlace[]> {
   }
   const isFree = places.every(({ state }) => state === "cleaned");
   if (isFree && !options.isDryRun)
-    rmSync(path.join(options.stateDirectory, HALF_DONE), { recursive: true, force: true });
+    for (const name of HALF_DONE)
+      rmSync(path.join(options.stateDirectory, name), { recursive: true, force: true });
   return places;
 }
 

@@ -5,6 +5,11 @@
 export class Shelf<T> {
   readonly #ready = new Map<string, Promise<T>>();
 
+  /** Whether it is prepared, or being prepared. */
+  has(key: string): boolean {
+    return this.#ready.has(key);
+  }
+
   get(key: string, prepare: () => Promise<T>): Promise<T> {
     const known = this.#ready.get(key);
     if (known !== undefined) return known;

@@ -83,6 +83,16 @@ export class TaskShelf {
     return resolveVariables(variables, this.#host, field).values;
   }
 
+  /**
+   * Resolves when the image of a task that has only a Dockerfile is built; undefined where `get` has nothing to build.
+   * Rejects as the builder does; throws as `get` does.
+   */
+  building(ref: TaskRef | undefined): Promise<unknown> | undefined {
+    if (ref === undefined || this.#tasks.has(keyOf(ref))) return undefined;
+    const task = loadIndexedTask(this.#site.tasks.directory, ref);
+    return imageOf(task) === undefined ? this.#build(task) : undefined;
+  }
+
   /** Rejects with MORTISE_TASK_UNKNOWN, MORTISE_TASK_DIGEST or MORTISE_TASK_INVALID. */
   get(ref: TaskRef | undefined): Promise<ShelvedTask> {
     if (ref === undefined)

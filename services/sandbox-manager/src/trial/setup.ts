@@ -30,6 +30,7 @@ import { wishedOf } from "./wishes.js";
 const DEFAULT_QUEUE_TIMEOUT_MS = 120_000;
 const DEFAULT_RATE_LIMIT_TIMEOUT_MS = 120_000;
 const DEFAULT_SETUP_TIMEOUT_MS = 60_000;
+const DEFAULT_BUILD_TIMEOUT_MS = 600_000;
 
 export interface Prepared {
   readonly task: ShelvedTask;
@@ -102,13 +103,17 @@ export class Setup {
     return withinTime(this.#tools.context.clock, leftMs, limit, work);
   }
 
-  /** The task with its image. A registry that says to come again later is waited for, as a stage of its own. */
+  /**
+   * The task with its image. Building one from its Dockerfile is a stage of its own, whichever trial began it; so is
+   * waiting for a registry that says to come again later.
+   */
   async #task(): Promise<ShelvedTask> {
     const { tasks, context } = this.#tools;
     const limitMs = this.#work.rateLimitTimeoutMs || DEFAULT_RATE_LIMIT_TIMEOUT_MS;
     for (;;) {
       this.#stages.next(Stage.SETUP);
       try {
+        await this.#built();
         return await this.#withinSetup(tasks.get(this.#work.task));
       } catch (error) {
         const waitMs = error instanceof MortiseError ? error.retryAfterMs : undefined;
@@ -121,6 +126,26 @@ export class Setup {
         await sleep(waitMs, context.clock, this.#signal);
       }
     }
+  }
+
+  async #built(): Promise<void> {
+    const { tasks, context } = this.#tools;
+    const building = tasks.building(this.#work.task);
+    if (building === undefined) return;
+    const limitMs = this.#work.buildTimeoutMs || DEFAULT_BUILD_TIMEOUT_MS;
+    this.#stages.next(Stage.BUILD);
+    const leftMs = limitMs - this.#stages.spentMs(Stage.BUILD);
+    const limit = `rollout.buildTimeoutMs is ${limitMs}; the image of ${this.#work.task?.id} is being built`;
+    await withinTime(context.clock, leftMs, limit, Promise.race([building, this.#stopped()]));
+    this.#stages.next(Stage.SETUP);
+  }
+
+  /** Rejects when the trial is ended: others may still want what it waits for. */
+  #stopped(): Promise<never> {
+    this.#signal.throwIfAborted();
+    return new Promise((_, reject) => {
+      this.#signal.addEventListener("abort", () => reject(this.#signal.reason), { once: true });
+    });
   }
 
   async #start(materials: Materials): Promise<Prepared> {

@@ -34,6 +34,8 @@ export interface StepFacts {
   readonly user: SandboxUser;
   readonly defaultTimeoutMs: number;
   readonly signal: AbortSignal;
+  /** On the host, for diffs that are being applied. */
+  readonly scratchDirectory: string;
 }
 
 export interface StepsEnding {
@@ -97,7 +99,7 @@ export class StepRunner {
 
   async #apply({ name, diff }: TextPatch): Promise<void> {
     const paths = pathsOfDiff(name, diff);
-    const result = await applyDiff(diff, paths, await this.#files.read(paths));
+    const result = await applyDiff(diff, paths, await this.#files.read(paths), this.#facts.scratchDirectory);
     if ("rung" in result) this.#diffs.set(name, result.files);
     this.#applied.push({
       name,

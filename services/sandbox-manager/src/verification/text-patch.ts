@@ -9,7 +9,6 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { lstat, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 import { MortiseError } from "@mortise/contracts";
@@ -61,14 +60,16 @@ export function pathsOfDiff(name: string, diff: Uint8Array): string[] {
 
 /**
  * Applies a diff to the files given, by path; a path of the diff that is not given does not exist.
+ * @param scratchDirectory of the caller's own, who empties it when a process before it ended in the middle
  * Rejects with MORTISE_SANDBOX_BACKEND when this host has no git.
  */
 export async function applyDiff(
   diff: Uint8Array,
   paths: readonly string[],
   base: ReadonlyMap<string, BaseFile>,
+  scratchDirectory: string,
 ): Promise<TextPatchResult> {
-  const directory = await mkdtemp(path.join(tmpdir(), "mortise-diff-"));
+  const directory = await mkdtemp(path.join(scratchDirectory, "diff-"));
   try {
     const scratch = new Scratch(directory);
     await scratch.fill(base, textOf(diff));

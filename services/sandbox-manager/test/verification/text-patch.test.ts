@@ -1,5 +1,8 @@
 /** Unified diffs on real git and patch: which attempt applies them, and what failed ones leave. */
-import { expect, test } from "vitest";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, afterEach, expect, test } from "vitest";
 import { applyDiff, type BaseFile, pathsOfDiff } from "../../src/verification/text-patch.js";
 
 const lines = (...all: (string | number)[]) => `${all.join("\n")}\n`;
@@ -10,9 +13,13 @@ const file = (content: string, isExecutable = false): BaseFile => ({
 const BASE = lines(1, 2, 3, 4, 5, 6, 7, 8, 9);
 const DIFF = `--- a/src/a.txt\n+++ b/src/a.txt\n@@ -3,5 +3,5 @@\n 3\n 4\n-5\n+five\n 6\n 7\n`;
 
+const scratch = mkdtempSync(path.join(tmpdir(), "mortise-text-patch-"));
+afterEach(() => expect(readdirSync(scratch)).toEqual([]));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
 async function apply(diff: string, base: Record<string, BaseFile>) {
   const bytes = Buffer.from(diff);
-  return applyDiff(bytes, pathsOfDiff("d", bytes), new Map(Object.entries(base)));
+  return applyDiff(bytes, pathsOfDiff("d", bytes), new Map(Object.entries(base)), scratch);
 }
 const contentOf = (result: Awaited<ReturnType<typeof apply>>, path: string) =>
   "files" in result ? result.files.get(path)?.content.toString() : result.failure;

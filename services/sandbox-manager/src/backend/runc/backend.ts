@@ -12,6 +12,7 @@ import path from "node:path";
 import { promisify } from "node:util";
 import { MortiseError } from "@mortise/contracts";
 import type { RegistryOptions } from "../../images/registry/registry-source.js";
+import { sayingNoSpace } from "../../no-space.js";
 import { checkPaths } from "../mount-source.js";
 import type { AllowedHostRules } from "../network/index.js";
 import { claim, release } from "../owner.js";
@@ -106,12 +107,12 @@ export class RuncBackend implements SandboxBackend {
     return report;
   }
 
-  async prepareImage(spec: ImageSpec): Promise<Image> {
-    return this.#parts.images.prepare(spec);
+  prepareImage(spec: ImageSpec): Promise<Image> {
+    return sayingNoSpace(this.#stateDirectory, () => this.#parts.images.prepare(spec));
   }
 
-  async prepareTree(source: TreeSource): Promise<Tree> {
-    return this.#parts.trees.put(source);
+  prepareTree(source: TreeSource): Promise<Tree> {
+    return sayingNoSpace(this.#stateDirectory, () => this.#parts.trees.put(source));
   }
 
   async readTree(image: Image, directory: string): Promise<Tree> {

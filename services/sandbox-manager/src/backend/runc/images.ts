@@ -52,8 +52,13 @@ export class RuncImages {
         }),
       );
     if (spec.kind !== "host") return this.#pull(spec);
-    this.#host ??= Promise.resolve().then(() => this.#prepareHost());
-    return this.#host;
+    const host = this.#host ?? Promise.resolve().then(() => this.#prepareHost());
+    this.#host = host;
+    // What failed once may work when there is space again.
+    host.catch(() => {
+      this.#host = undefined;
+    });
+    return host;
   }
 
   /** Names a stack made of a sandbox. */

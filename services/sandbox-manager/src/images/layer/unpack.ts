@@ -5,6 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import { MortiseError } from "@mortise/contracts";
+import { isNoSpace, noSpace } from "../../no-space.js";
 import { ByteSource } from "../archive/byte-source.js";
 import { decompressed } from "../archive/decompress.js";
 import { type TarEntry, TarReader } from "../archive/tar-reader.js";
@@ -45,7 +46,7 @@ export interface UnpackedLayer {
 
 /**
  * Rejects with MORTISE_SANDBOX_IMAGE_LAYER (hostile or damaged), _OVER_LIMIT (a bomb), _DIGEST (not the bytes
- * asked for) or _STORE (this host could not write).
+ * asked for), MORTISE_SANDBOX_NO_SPACE or _STORE (this host could not write).
  */
 export async function unpackLayer(
   blob: AsyncIterable<Uint8Array>,
@@ -65,7 +66,8 @@ export async function unpackLayer(
     for (let entry = await archive.next(); entry !== undefined; entry = await archive.next()) {
       meter.entry();
       meter.file(entry.size);
-      if (selection === undefined || isSelected(selection, entry)) await attributed(writer, entry);
+      if (selection === undefined || isSelected(selection, entry))
+        await attributed(writer, entry, options.directory);
     }
     await source.drain();
     tree.finish();
@@ -77,7 +79,7 @@ export async function unpackLayer(
       for await (const _ of raw);
       expectDigest("the digest", options.blob.digest, blobHash.digest("hex"));
     }
-    throw attributedError(error);
+    throw attributedError(error, options.directory);
   } finally {
     await source.close().catch(() => {});
     await raw.return(undefined);
@@ -140,31 +142,21 @@ function isSelected(selection: Selection, entry: TarEntry): boolean {
   return isIn;
 }
 
-async function attributed(writer: EntryWriter, entry: TarEntry): Promise<void> {
+async function attributed(writer: EntryWriter, entry: TarEntry, directory: string): Promise<void> {
   try {
     await writer.write(entry);
   } catch (error) {
-    throw attributedError(error, entry.name);
+    throw attributedError(error, directory, entry.name);
   }
 }
 
 /** Errors of this host, not of the layer. */
-const HOST_CODES = new Set([
-  "ENOSPC",
-  "EDQUOT",
-  "EIO",
-  "EROFS",
-  "EMFILE",
-  "ENFILE",
-  "ENOMEM",
-  "EPERM",
-  "EACCES",
-  "ENOSYS",
-]);
+const HOST_CODES = new Set(["EIO", "EROFS", "EMFILE", "ENFILE", "ENOMEM", "EPERM", "EACCES", "ENOSYS"]);
 
-function attributedError(error: unknown, entry?: string): unknown {
+function attributedError(error: unknown, directory: string, entry?: string): unknown {
   const code = codeOf(error);
   if (error instanceof MortiseError || code === undefined || !("syscall" in (error as object))) return error;
+  if (isNoSpace(error)) return noSpace(directory, error as Error);
   if (entry !== undefined && !HOST_CODES.has(code)) return layerRefused((error as Error).message, entry);
   return new MortiseError({
     code: "MORTISE_SANDBOX_IMAGE_STORE",
