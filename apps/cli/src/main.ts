@@ -16,6 +16,7 @@ import { addReport } from "./commands/report.js";
 import { addRun } from "./commands/run.js";
 import { addRuns } from "./commands/runs.js";
 import { addSandbox } from "./commands/sandbox.js";
+import { addSite } from "./commands/site.js";
 import { addStatus } from "./commands/status.js";
 import { addTasks } from "./commands/tasks.js";
 import { addTemplates } from "./commands/templates.js";
@@ -30,6 +31,7 @@ const program = new Command("mortise")
 const output = () => program.opts<{ json: boolean }>();
 for (const add of [
   addQuickstart,
+  addSite,
   addRun,
   addCheck,
   addStatus,

@@ -80,7 +80,6 @@ export interface ServerSettings {
  */
 export function natsServerConfig(settings: ServerSettings): string {
   const { host = "127.0.0.1", portsDirectory, monitoringPort } = settings;
-  const users = [...settings.identities].map(([user, identity]) => userBlock(identity, permissionsOf(user)));
   return `${[
     `listen: ${quote(`${host}:${settings.port}`)}`,
     ...(portsDirectory === undefined ? [] : [`ports_file_dir: ${quote(portsDirectory)}`]),
@@ -96,11 +95,15 @@ export function natsServerConfig(settings: ServerSettings): string {
     "  sync_interval: always",
     "}",
     "authorization {",
-    "  users: [",
-    ...users,
-    "  ]",
+    natsUsers(settings.identities),
     "}",
   ].join("\n")}\n`;
+}
+
+/** What stands inside `authorization { }`: every user with exactly its permissions. */
+export function natsUsers(identities: Identities): string {
+  const users = [...identities].map(([user, identity]) => userBlock(identity, permissionsOf(user)));
+  return ["  users: [", ...users, "  ]"].join("\n");
 }
 
 function userBlock({ user, password }: Identity, { publish, subscribe }: Permissions): string {

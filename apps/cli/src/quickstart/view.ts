@@ -4,6 +4,7 @@
  */
 import { RunPhase } from "@mortise/contracts";
 import type { ProcessStatus } from "../supervisor/supervisor.js";
+import { elapsed, TerminalBlock } from "../terminal-block.js";
 import type { Progress } from "./progress.js";
 
 const PHASES: Readonly<Record<RunPhase, string>> = {
@@ -36,7 +37,7 @@ export interface View {
 export function describe(facts: ViewFacts): string[] {
   const { progress, processes } = facts;
   return [
-    `mortise  run ${facts.runId}  ${clock(facts.elapsedMs)}`,
+    `mortise  run ${facts.runId}  ${elapsed(facts.elapsedMs)}`,
     `services     ${processes.map(describeProcess).join("  ")}`,
     `phase        ${describePhase(facts)}`,
     ...describeForming(progress),
@@ -48,7 +49,7 @@ export function describe(facts: ViewFacts): string[] {
   ];
 }
 
-function describeProcess({ name, phase, restarts }: ProcessStatus): string {
+export function describeProcess({ name, phase, restarts }: ProcessStatus): string {
   const state = phase === "running" ? "" : ` ${phase}`;
   return `${name}${state}${restarts > 0 ? ` (${restarts} restarts)` : ""}`;
 }
@@ -90,39 +91,22 @@ function describeLastStep({ progress, stalenessBound }: ViewFacts): string[] {
 
 /** Redraws the block in place. */
 export class TerminalView implements View {
-  readonly #out: NodeJS.WriteStream;
-  #drawn: string[] = [];
+  readonly #block: TerminalBlock;
 
-  constructor(out: NodeJS.WriteStream = process.stderr) {
-    this.#out = out;
+  constructor(out?: NodeJS.WriteStream) {
+    this.#block = new TerminalBlock(out);
   }
 
   note(line: string): void {
-    const block = this.#drawn;
-    this.#erase();
-    this.#out.write(`${line}\n`);
-    this.#draw(block);
+    this.#block.note(line);
   }
 
   update(facts: ViewFacts): void {
-    this.#erase();
-    this.#draw(describe(facts));
+    this.#block.show(describe(facts));
   }
 
   end(): void {
-    this.#drawn = [];
-  }
-
-  #erase(): void {
-    if (this.#drawn.length > 0) this.#out.write(`\x1b[${this.#drawn.length}A\x1b[0J`);
-  }
-
-  /** A line that wrapped would be two rows, and the next redraw would be one short. */
-  #draw(lines: string[]): void {
-    const width = this.#out.columns || 80;
-    this.#drawn = lines;
-    for (const line of lines)
-      this.#out.write(`${line.length < width ? line : `${line.slice(0, width - 2)}…`}\n`);
+    this.#block.end();
   }
 }
 
@@ -141,7 +125,7 @@ export class LineView implements View {
 
   update(facts: ViewFacts): void {
     const { progress } = facts;
-    const at = clock(facts.elapsedMs);
+    const at = elapsed(facts.elapsedMs);
     this.#once(`phase ${progress.phase}`, `${at}  ${PHASES[progress.phase]}`);
     for (const { name, solved, attempts } of progress.evaluations) {
       this.#once(
@@ -169,10 +153,4 @@ const compact = (line: string | undefined): string => (line ?? "").replaceAll(/ 
 
 function ratio(part: number, whole: number): string {
   return whole === 0 ? "undefined" : (part / whole).toFixed(3);
-}
-
-/** 192000 → "3:12". */
-function clock(ms: number): string {
-  const seconds = Math.floor(ms / 1000);
-  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }

@@ -28,6 +28,7 @@ import {
 } from "../provision/identity.js";
 import type { NatsServer } from "../provision/nats-server/provision.js";
 import { type ProcessSpec, Supervisor } from "../supervisor/supervisor.js";
+import { writeNatsUsers } from "./nats-conf.js";
 import { startNatsServer, startSiteNatsServer } from "./nats-process.js";
 import { Presences } from "./presences.js";
 import type { ProjectPaths } from "./project-paths.js";
@@ -113,9 +114,12 @@ export class LocalCluster {
     await this.#start(SERVICE_NAMES, runFile);
   }
 
-  /** Starts services that belong to no run, and no others. */
-  async startShared(names: readonly Exclude<ServiceName, "scheduler" | "trainer">[]): Promise<void> {
-    await this.#start(names, "");
+  /** Starts services that belong to no run, and no others; rejects with the signal's reason when that comes first. */
+  async startShared(
+    names: readonly Exclude<ServiceName, "scheduler" | "trainer">[],
+    signal?: AbortSignal,
+  ): Promise<void> {
+    await this.#start(names, "", signal);
   }
 
   /** Replaces the services of one run by those of another; the shared ones go on. */
@@ -136,19 +140,17 @@ export class LocalCluster {
     return this.supervisor.status().find((status) => status.name === name)?.pid;
   }
 
-  async #start(names: readonly ServiceName[], runFile: string): Promise<void> {
+  async #start(names: readonly ServiceName[], runFile: string, signal?: AbortSignal): Promise<void> {
     const { project, paths } = this.#options;
     const places = { project, directory: paths.directory, logs: paths.logs, siteFile: paths.site, runFile };
     for (const name of names) this.supervisor.start(serviceSpec(name, places));
     const limit = AbortSignal.timeout(START_TIMEOUT_MS);
+    const stop = AbortSignal.any(signal === undefined ? [this.fatal] : [this.fatal, signal]);
     try {
-      await this.presences.awaitProcesses(
-        names,
-        (name) => this.pidOf(name),
-        AbortSignal.any([this.fatal, limit]),
-      );
+      const until = AbortSignal.any([stop, limit]);
+      await this.presences.awaitProcesses(names, (name) => this.pidOf(name), until);
     } catch (error) {
-      if (!limit.aborted || this.fatal.aborted) throw error;
+      if (!limit.aborted || stop.aborted) throw error;
       const missing = names.filter((name) => this.presences.newest(name) === undefined).join(", ");
       throw down(missing, `not present on the bus after ${START_TIMEOUT_MS / 1000} s`, join(paths.logs));
     }
@@ -160,6 +162,7 @@ export class LocalCluster {
     if (nats.kind === "running") return withoutUser(nats.url);
     const options = { supervisor: this.supervisor, binary: nats.path, paths };
     if (natsAddress === undefined) return startNatsServer({ ...options, identities });
+    await writeNatsUsers(paths, identities);
     await startSiteNatsServer(options, natsAddress);
     return `nats://${natsAddress.host}:${natsAddress.port}`;
   }
