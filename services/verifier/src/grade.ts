@@ -1,6 +1,6 @@
 /**
- * Owns one grading: which kind of verification a task needs, its run in a fresh sandbox, the verdict message. Does not
- * own the sandbox (the sandbox-manager) or how a kind judges (results/, log/, reward/).
+ * Owns one grading: the verification a work item asks for, and the verdict message on it. Does not own the running of
+ * it (verification.ts) or how a kind judges (results/, log/, reward/).
  *
  * The judgement is made of the run record alone, which is kept: the same record can be judged again (DESIGN §7).
  */
@@ -8,7 +8,6 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   MortiseError,
   Outcome,
-  type RunOnceResponse,
   TestStatus,
   type Verdict,
   VerdictSchema,
@@ -17,15 +16,15 @@ import {
 import type { TestVerdict, VerdictOutcome } from "@mortise/grading";
 import { fromUnknown } from "@mortise/kernel";
 import type { Task } from "@mortise/tasks";
-import { judgeRun, planFor } from "./kinds.js";
 import type { LogStore } from "./log-store.js";
 import { readableLog } from "./readable-log.js";
 import { encodeEvidence } from "./run/evidence.js";
 import type { Judged } from "./run/judged.js";
 import type { Plan } from "./run/plan.js";
-import { type RunRecord, recordOf } from "./run/run-record.js";
+import type { RunRecord } from "./run/run-record.js";
 import type { SandboxManagers } from "./sandbox-managers.js";
 import type { TaskShelf } from "./task-shelf.js";
+import { type AskOnce, planVerification, type VerificationWish, verify } from "./verification.js";
 
 export interface GradingTools {
   readonly managers: Pick<SandboxManagers, "runOnce">;
@@ -35,9 +34,6 @@ export interface GradingTools {
   /** Aborted when the work is to be given back. */
   readonly signal: AbortSignal;
 }
-
-/** Above the time limits of the steps: what the sandbox itself may take. */
-const SANDBOX_ALLOWANCE_MS = 30_000;
 
 const OUTCOMES: Record<VerdictOutcome, Outcome> = {
   resolved: Outcome.RESOLVED,
@@ -70,56 +66,28 @@ export async function gradeTrial(work: VerifyWork, tools: GradingTools): Promise
 async function gradeFields(work: VerifyWork, tools: GradingTools): Promise<VerdictFields> {
   let task: Task;
   let plan: Plan;
+  let wish: VerificationWish;
   try {
     if (work.task === undefined)
       throw new MortiseError({ code: "MORTISE_TASK_UNKNOWN", message: "VerifyWork.task is absent" });
     task = tools.tasks.get(work.task);
-    plan = planFor(task, {
+    wish = {
+      run: work.run,
+      trial: work.trial,
       ref: work.task,
-      hasChange: work.patch !== undefined,
+      change: work.patch === undefined ? { kind: "none" } : { kind: "patch", patch: work.patch },
       timeoutMs: testsTimeoutMs(work, task, tools.defaultTimeoutMs),
-    });
+      prepareTimeoutMs: work.prepareTimeoutMs,
+      limits: work.limits,
+      overrides: work.overrides,
+    };
+    plan = planVerification(task, wish);
   } catch (error) {
     return { outcome: Outcome.INVALID_TASK, reason: fromUnknown(error, "MORTISE_TASK_INVALID").message };
   }
-  const answer = await runPlan(work, task, plan, tools);
-  const record = recordOf(plan.facts, answer);
-  const kept = await keep(record, tools.logs);
-  if (answer.failureCode !== "")
-    return {
-      ...kept,
-      outcome: Outcome.INVALID_INFRA,
-      reason: `${answer.failureCode}: ${answer.failureReason}`,
-      stages: answer.stages,
-    };
-  return { ...kept, ...verdictFields(judgeRun(task, record)), stages: answer.stages };
-}
-
-async function runPlan(
-  work: VerifyWork,
-  task: Task,
-  { steps, request }: Plan,
-  tools: GradingTools,
-): Promise<RunOnceResponse> {
-  const timeoutMs = steps.reduce((sum, step) => sum + (step.timeoutMs ?? 0), 0);
-  return tools.managers.runOnce(
-    {
-      run: work.run,
-      trial: work.trial,
-      task: work.task!,
-      ...(work.patch === undefined ? {} : { patch: work.patch }),
-      environment: task.verifier.env,
-      withTests: true,
-      steps: [...steps],
-      ...(work.limits === undefined ? {} : { limits: work.limits }),
-      ...(work.overrides === undefined ? {} : { overrides: work.overrides }),
-      ...request,
-    },
-    {
-      deadlineMs: timeoutMs + Math.max(work.prepareTimeoutMs, SANDBOX_ALLOWANCE_MS),
-      signal: tools.signal,
-    },
-  );
+  const ask: AskOnce = (request, options) => tools.managers.runOnce(request, options);
+  const { record, judged, stages } = await verify(task, wish, plan, ask, tools.signal);
+  return { ...(await keep(record, tools.logs)), ...verdictFields(judged), stages: [...stages] };
 }
 
 /** Milliseconds: the task's own limit times the run's multiplier, and never more than the run allows. */

@@ -1,10 +1,12 @@
 /** Owns which kind of verification a task needs, and the door to each: its plan and its judgement. */
 import { MortiseError } from "@mortise/contracts";
 import type { Task } from "@mortise/tasks";
-import { judgeLogRun, type LogTask, planLog } from "./log/log.js";
+import { CHANGE } from "./diff-change.js";
+import { judgeLogRun } from "./log/log.js";
+import { type LogTask, planLog } from "./log/plan-log.js";
 import { judgeResultsRun, planResults, type ResultsTask } from "./results/results.js";
 import { judgeRewardRun, planReward } from "./reward/reward.js";
-import type { Judged } from "./run/judged.js";
+import { type Judged, unresolved } from "./run/judged.js";
 import type { Plan, PlanWish } from "./run/plan.js";
 import type { RunRecord, TestKind } from "./run/run-record.js";
 
@@ -31,6 +33,9 @@ export function judgeRun(task: Task, run: RunRecord): Judged {
       code: "MORTISE_VERIFIER_RESULTS",
       message: `the record of ${run.task.id} is of kind ${run.kind}, its tests are of kind ${kind}`,
     });
+  const change = run.diffs.find(({ name, failure }) => name === CHANGE && failure !== "");
+  if (change !== undefined)
+    return unresolved(`the change does not apply: ${change.failure}`, { grader: kind });
   if (kind === "log") return judgeLogRun(task as LogTask, run);
   return kind === "results" ? judgeResultsRun(task as ResultsTask, run) : judgeRewardRun(task, run);
 }

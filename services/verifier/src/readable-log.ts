@@ -1,5 +1,5 @@
 /** Owns what a person reads of a run: the composed log of a log run, else both outputs of each step. */
-import { composedLog } from "./log/log.js";
+import { composedLog } from "./log/composed-log.js";
 import type { RunRecord } from "./run/run-record.js";
 
 export function readableLog(run: RunRecord): string {

@@ -1,14 +1,9 @@
 /**
  * Owns leaving parts of a change out, so that they stay as the pristine task has them. Does not know why a path is to
  * stay: whoever grades gives the rules.
- *
- * F1  An exact rule also covers what would stand in its path's way: an entry at a directory above it, or below it.
- * F2  A rule for a name (two stars, a slash and the name) covers every path with such a part, at any level.
  */
-import type { FilterRule } from "@mortise/contracts";
+import { coveredBy, type FilterRule } from "@mortise/contracts";
 import type { Patch, PatchEntry } from "../patch/patch.js";
-
-const EVERY_LEVEL = "**/";
 
 export interface FilterRules {
   readonly rules: readonly Pick<FilterRule, "pattern" | "reason">[];
@@ -39,14 +34,4 @@ export function filterPatch(patch: Patch, { rules, keep }: FilterRules): Filtere
     else stripped.push({ path: entry.path, reason: rule.reason });
   }
   return { patch: { ...patch, entries }, stripped };
-}
-
-function coveredBy(pattern: string): (path: string) => boolean {
-  if (!pattern.startsWith(EVERY_LEVEL))
-    return (path) => path === pattern || pattern.startsWith(`${path}/`) || path.startsWith(`${pattern}/`);
-  const parts = pattern.slice(EVERY_LEVEL.length).split("*");
-  const name = new RegExp(
-    `^${parts.map((part) => part.replaceAll(/[.+?^${}()|[\]\\]/g, "\\$&")).join(".*")}$`,
-  );
-  return (path) => path.split("/").some((part) => name.test(part));
 }

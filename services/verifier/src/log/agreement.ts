@@ -2,11 +2,13 @@
  * Owns comparing what a log tells with what the channel told about the same session. Both are read by one parser, so
  * that names of a data set mean the same in both. Does not know how the log came about.
  */
-import { type Grade, type GradingRecord, LogGrader } from "@mortise/grading";
+import type { Grade, GradingRecord } from "@mortise/grading";
 import type { Noticed, RanStep } from "../run/run-record.js";
-import { asSessionLog, type ChannelReport } from "./channel.js";
+import type { ChannelReport } from "./channel.js";
+import { gradeReport } from "./reading.js";
+import type { Runner } from "./runner.js";
 
-/** Exit statuses of pytest: all passed, some failed. Of others nothing follows for single tests. */
+/** Exit statuses of a session: all passed, some failed. Of others nothing follows for single tests. */
 const [ALL_PASSED, SOME_FAILED] = [0, 1];
 
 export interface Agreement {
@@ -20,45 +22,49 @@ export interface Agreement {
   readonly findings: readonly Noticed[];
 }
 
-export function agreementOf(
-  record: GradingRecord,
-  log: Grade,
-  channel: ChannelReport,
-  step: RanStep,
-): Agreement {
-  const told = gradeChannel(record, channel);
-  const findings = noticed(channel, step);
-  const isWhole = channel.finish !== undefined && !channel.hasGap;
-  const base = { findings, isWhole, isSilent: !channel.hasStarted };
-  const tamper = tamperOf({ record, channel, log, told, step });
-  if (tamper !== undefined)
-    return { ...base, tamper, findings: [...findings, { subject: tamper.subject, detail: tamper.reason }] };
-  const refusal = channel.hasStarted ? refusalOf(channel, told, step) : undefined;
-  return { ...base, ...(refusal === undefined ? {} : { refusal }) };
-}
-
-type Tamper = { readonly subject: string; readonly reason: string; readonly conclusive: boolean };
-
-interface Told {
+/** What a session said of itself, and what is compared with it. */
+export interface Compared {
   readonly record: GradingRecord;
-  readonly channel: ChannelReport;
+  readonly runner: Runner;
   readonly log: Grade;
-  /** What the channel alone amounts to. */
-  readonly told: Grade;
+  readonly channel: ChannelReport;
   readonly step: RanStep;
 }
 
-function tamperOf({ record, channel, log, told, step }: Told): Tamper | undefined {
-  const tamper = (subject: string, reason: string, conclusive: boolean): Tamper => ({
-    subject,
-    reason,
-    conclusive,
-  });
-  const [foreign] = channel.foreign;
-  if (foreign !== undefined)
-    return tamper("forged-result", `a record without the run's nonce is on the channel: ${foreign}`, true);
-  if (channel.canaries.fail === "passed")
+export function agreementOf(compared: Compared): Agreement {
+  const { record, runner, channel, step } = compared;
+  const told = gradeReport(record, runner, channel).grade;
+  const findings = noticed(runner, channel, step);
+  const isWhole = channel.finish !== undefined && !channel.hasGap;
+  const base = { findings, isWhole, isSilent: !channel.hasStarted };
+  const tamper = forged(channel) ?? tamperOf(compared, told);
+  if (tamper !== undefined)
+    return { ...base, tamper, findings: [...findings, { subject: tamper.subject, detail: tamper.reason }] };
+  const refusal = channel.hasStarted ? refusalOf(runner, channel, told, step) : undefined;
+  return { ...base, ...(refusal === undefined ? {} : { refusal }) };
+}
+
+export interface Tamper {
+  readonly subject: string;
+  readonly reason: string;
+  readonly conclusive: boolean;
+}
+
+/** What no honest session reports, whatever its tests are. */
+export function forged({ foreign, canaries }: ChannelReport): Tamper | undefined {
+  const [first] = foreign;
+  if (first !== undefined)
+    return tamper("forged-result", `a record without the run's nonce is on the channel: ${first}`, true);
+  if (canaries.fail === "passed")
     return tamper("canary-flipped", "a test that must fail is reported passed", true);
+  return undefined;
+}
+
+function tamper(subject: string, reason: string, conclusive: boolean): Tamper {
+  return { subject, reason, conclusive };
+}
+
+function tamperOf({ record, channel, log, step }: Compared, told: Grade): Tamper | undefined {
   const logged = [...log.failToPass.passed, ...log.passToPass.passed];
   const confirmed = new Set([...told.failToPass.passed, ...told.passToPass.passed]);
   const only = logged.find((name) => !confirmed.has(name));
@@ -78,37 +84,36 @@ function tamperOf({ record, channel, log, told, step }: Told): Tamper | undefine
 }
 
 /** What keeps a run from being resolved that a log alone would not show. */
-function refusalOf(channel: ChannelReport, told: Grade, step: RanStep): string | undefined {
+function refusalOf(runner: Runner, channel: ChannelReport, told: Grade, step: RanStep): string | undefined {
   const { finish, results } = channel;
   if (finish === undefined) return "the test session did not report its end";
   if (step.outputTruncated && channel.hasGap) return "the channel was cut at sandbox.outputBytes";
-  if (finish.exitStatus > SOME_FAILED) return `pytest ended with exit status ${finish.exitStatus}`;
+  if (finish.exitStatus > SOME_FAILED) return `${runner.name} ended with exit status ${finish.exitStatus}`;
   const ids = new Set(results.map(({ nodeid }) => nodeid));
   if (finish.exitStatus === ALL_PASSED && finish.collected !== undefined && ids.size < finish.collected)
     return `${finish.collected} tests were selected and ${ids.size} have a result`;
   return told.verdict === "resolved" ? undefined : told.reasons.join("; ");
 }
 
-function noticed({ canaries, hasStarted, finish }: ChannelReport, step: RanStep): Noticed[] {
+function noticed(
+  { name, hasCanaries }: Runner,
+  { canaries, hasStarted, finish }: ChannelReport,
+  step: RanStep,
+): Noticed[] {
   if (!hasStarted) return [];
   const found: Noticed[] = [];
-  if (canaries.fail === undefined) found.push({ subject: "canary-absent", detail: "no canary ran" });
-  else if (canaries.pass !== "passed")
+  if (hasCanaries && canaries.fail === undefined)
+    found.push({ subject: "canary-absent", detail: "no canary ran" });
+  else if (hasCanaries && canaries.pass !== "passed")
     found.push({ subject: "canary-refused", detail: `a test that must pass is ${canaries.pass}` });
   if (finish !== undefined && finish.exitStatus !== step.exitCode)
     found.push({
       subject: "exit-code",
-      detail: `pytest ended with ${finish.exitStatus}, its command with ${step.signal || step.exitCode}`,
+      detail: `${name} ended with ${finish.exitStatus}, its command with ${step.signal || step.exitCode}`,
     });
   return found;
 }
 
 function isAgain({ results }: ChannelReport): boolean {
   return results.some(({ outcome }) => outcome === "rerun");
-}
-
-function gradeChannel(record: GradingRecord, channel: ChannelReport): Grade {
-  const grader = new LogGrader(record);
-  grader.write(asSessionLog(channel));
-  return grader.end();
 }

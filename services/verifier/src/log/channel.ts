@@ -1,13 +1,12 @@
 /**
- * Owns reading what the plugin of pytest reported on its channel (pytest/mortise_channel.py). Does not judge it.
+ * Owns reading what a test runner reported on its channel (runners/). Does not judge it.
  *
  * C1  Every record carries the nonce of the run and the next number. A record without the nonce was made by somebody
  *     else; a gap means that records are missing.
  */
-import type { LoggedStatus } from "@mortise/grading";
 import { z } from "zod";
 
-const Start = z.object({ start: z.literal(true), pytest: z.string() });
+const Start = z.object({ start: z.literal(true) });
 const Finish = z.object({ finish: z.literal(true), exitstatus: z.int(), collected: z.int().nullable() });
 const Canary = z.object({ canary: z.enum(["pass", "fail"]), outcome: z.string() });
 const Result = z.object({
@@ -15,21 +14,18 @@ const Result = z.object({
   phase: z.string(),
   outcome: z.string(),
   raised: z.boolean().optional(),
+  file: z.string().optional(),
+  titles: z.array(z.string()).optional(),
 });
 const Numbered = z.looseObject({ nonce: z.string(), seq: z.int() });
 const ResultLike = z.union([Start, Finish, Canary, Result]);
 
-const STATUSES: ReadonlyMap<string, LoggedStatus> = new Map([
-  ["passed", "passed"],
-  ["failed", "failed"],
-  ["error", "error"],
-  ["skipped", "skipped"],
-  ["xfailed", "xfailed"],
-]);
-
 export interface ChannelResult {
   readonly nodeid: string;
   readonly outcome: string;
+  /** Of runners whose tests have titles: the file, and the titles of suites and test. */
+  readonly file: string;
+  readonly titles: readonly string[];
 }
 
 export interface ChannelReport {
@@ -41,7 +37,7 @@ export interface ChannelReport {
   readonly canaries: { readonly pass: string | undefined; readonly fail: string | undefined };
   /** Tests whose call raised and that were reported passed. */
   readonly mended: readonly string[];
-  /** What was written by something else than the plugin. */
+  /** What was written by something else than what reports for the runner. */
   readonly foreign: readonly string[];
   readonly hasGap: boolean;
 }
@@ -66,7 +62,7 @@ export function readChannel(bytes: Uint8Array, nonce: string, isCut: boolean): C
     const numbered = Numbered.safeParse(value);
     const record = ResultLike.safeParse(value);
     if (!numbered.success || numbered.data.nonce !== nonce || !record.success) {
-      // A shell may complain before the session starts; results without the nonce never come from the plugin.
+      // A shell may complain before the session starts; results without the nonce never come from it.
       if (line !== "" && ((hasStarted && !isCut) || record.success)) foreign.push(line.slice(0, 200));
       continue;
     }
@@ -78,37 +74,12 @@ export function readChannel(bytes: Uint8Array, nonce: string, isCut: boolean): C
       finish = { exitStatus: told.exitstatus, collected: told.collected ?? undefined };
     else if ("canary" in told) canaries[told.canary] = told.outcome;
     else {
-      results.push({ nodeid: told.nodeid, outcome: told.outcome });
+      const { nodeid, outcome, file = "", titles = [] } = told;
+      results.push({ nodeid, outcome, file, titles });
       if (told.raised === true) mended.push(told.nodeid);
     }
   }
   return { hasStarted, finish, results, canaries, mended, foreign, hasGap };
-}
-
-/** The log of a session that printed exactly these results, for the parser of the record to read. */
-export function asSessionLog({ results, finish }: ChannelReport): string {
-  const words: Record<LoggedStatus, string> = {
-    passed: "PASSED",
-    failed: "FAILED",
-    error: "ERROR",
-    skipped: "SKIPPED",
-    xfailed: "XFAIL",
-  };
-  const isAgain = results.some(({ outcome }) => outcome === "rerun");
-  const passes = results.filter(({ outcome }) => outcome === "passed").length;
-  return [
-    ">>>>> Start Test Output",
-    "===== test session starts =====",
-    ...(isAgain ? ["plugins: rerunfailures"] : []),
-    "===== short test summary info =====",
-    ...results.flatMap(({ nodeid, outcome }) => {
-      const status = STATUSES.get(outcome);
-      return status === undefined ? [] : [`${words[status]} ${nodeid}`];
-    }),
-    ...(finish === undefined ? [] : [`===== ${passes} passed in 0.00s =====`]),
-    ">>>>> End Test Output",
-    "",
-  ].join("\n");
 }
 
 function asJson(line: string): unknown {

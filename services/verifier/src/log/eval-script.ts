@@ -10,8 +10,6 @@ const START = ">>>>> Start Test Output";
 const END = ">>>>> End Test Output";
 /** Where the first part leaves its state. */
 export const STATE_DIRECTORY = "/mortise-state";
-/** Where the channel's plugin is mounted. */
-export const PLUGIN_DIRECTORY = "/opt/mortise-pytest";
 /** Descriptors of the channel: results, and the line with the nonce. High, as shells save their own from 10 on. */
 const RESULTS_FD = 57;
 const NONCE_FD = 58;
@@ -21,10 +19,6 @@ const CODE_LOADING = [
   ...["BASH_ENV", "ENV", "LD_AUDIT", "LD_PRELOAD", "NODE_OPTIONS", "PERL5OPT", "PYTEST_ADDOPTS"],
   ...["PYTEST_PLUGINS", "PYTHONPATH", "PYTHONSTARTUP", "RUBYOPT"],
 ];
-
-const PYTEST = /(?:^|[\s/;&|(])(?:pytest|py\.test)(?=\s|$)/g;
-/** Runners that give their pytest another environment, or more than one of them. */
-const INDIRECT = /(?:^|\s)(?:tox|nox|nosetests)(?=\s|$)/;
 
 export interface EvalScript {
   /** Undefined where the script has no marks: all of it is the test command then. */
@@ -44,13 +38,6 @@ export function splitEvalScript(text: string): EvalScript {
   return { prepare: lines.slice(0, start).join("\n"), tests: tests.join("\n") };
 }
 
-/** Whether one pytest is run directly, so that it can be given the channel. */
-export function runsOnePytest(tests: string): boolean {
-  const lines = tests.split("\n").filter((line) => !line.trimStart().startsWith("#"));
-  const found = lines.flatMap((line) => [...line.matchAll(PYTEST)]);
-  return found.length === 1 && !lines.some((line) => INDIRECT.test(line));
-}
-
 /** For bash: the first part, its output in one stream, its state left behind. */
 export function prepareCommand(prepare: string): string {
   return [
@@ -62,22 +49,20 @@ export function prepareCommand(prepare: string): string {
   ].join("\n");
 }
 
-/** For bash: the tests' own command (E2). Its exit code is that of the last command. */
-export function testsCommand({ prepare, tests }: EvalScript, hasChannel: boolean): string {
+/**
+ * For bash: the tests' own command (E2). Its exit code is that of the last command. `channel` is what gives a runner its
+ * channel; undefined where there is none.
+ */
+export function testsCommand({ prepare, tests }: EvalScript, channel: readonly string[] | undefined): string {
+  const hasChannel = channel !== undefined;
   return [
     hasChannel ? `exec ${RESULTS_FD}>&2 2>&1 ${NONCE_FD}<&0 < /dev/null` : "exec 2>&1 < /dev/null",
     ...(prepare === undefined ? [] : [`. ${STATE_DIRECTORY}/state`, ...unsetOthers(prepare)]),
     ...(/^\s*set\s.*pipefail/m.test(prepare ?? "") ? ["set -o pipefail"] : []),
-    ...(hasChannel ? CHANNEL : []),
+    ...(hasChannel ? [`export MORTISE_CHANNEL=${RESULTS_FD},${NONCE_FD}`, ...channel] : []),
     tests,
   ].join("\n");
 }
-
-const CHANNEL = [
-  `export MORTISE_CHANNEL=${RESULTS_FD},${NONCE_FD}`,
-  `export PYTHONPATH="${PLUGIN_DIRECTORY}\${PYTHONPATH:+:$PYTHONPATH}"`,
-  `export PYTEST_ADDOPTS="-p mortise_channel\${PYTEST_ADDOPTS:+ $PYTEST_ADDOPTS}"`,
-];
 
 function unsetOthers(prepare: string): string[] {
   const others = CODE_LOADING.filter((name) => !new RegExp(`\\b${name}=`).test(prepare));

@@ -24,16 +24,12 @@ type Parts = Pick<Judged, "grader"> &
   Partial<Pick<Judged, "tests" | "components" | "findings" | "conclusive">>;
 
 /** No reward: nothing of it is a test result. */
-export function invalid(kind: "infra" | "task" | "tamper", reason: string, parts: Parts): Judged {
-  return {
-    tests: [],
-    components: [],
-    findings: [],
-    conclusive: false,
-    ...parts,
-    outcome: `invalid-${kind}`,
-    reason,
-  };
+export function invalid(
+  kind: "infra" | "task" | "tamper",
+  reason: string,
+  { grader, tests = [], components = [], findings = [], conclusive = false }: Parts,
+): Judged {
+  return { tests, components, findings, conclusive, grader, outcome: `invalid-${kind}`, reason };
 }
 
 export function unresolved(reason: string, parts: Parts): Judged {

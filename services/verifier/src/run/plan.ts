@@ -2,7 +2,8 @@
 import { randomBytes } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { RunOnceRequestSchema, RunStepSchema, TaskRef } from "@mortise/contracts";
-import type { RunFacts } from "./run-record.js";
+import type { AlteredName } from "../counter/alter.js";
+import type { RunFacts, RunRecord } from "./run-record.js";
 
 export type Step = MessageInitShape<typeof RunStepSchema>;
 type Request = MessageInitShape<typeof RunOnceRequestSchema>;
@@ -10,9 +11,18 @@ type Request = MessageInitShape<typeof RunOnceRequestSchema>;
 export interface Plan {
   readonly facts: RunFacts;
   readonly steps: readonly Step[];
+  readonly counter?: CounterPlan | undefined;
+  /** What of a change is left out before a sandbox-manager is asked. */
+  readonly stripped?: RunRecord["stripped"];
   readonly request: Partial<
     Pick<Exclude<Request, { $typeName: string }>, "filter" | "textPatches" | "mounts">
   >;
+}
+
+/** The same again with altered tests: run in a sandbox of its own, and only when the first would be resolved. */
+export interface CounterPlan extends Pick<Plan, "steps" | "request"> {
+  readonly nonce: string;
+  readonly tests: readonly AlteredName[];
 }
 
 export interface PlanWish {

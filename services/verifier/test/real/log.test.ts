@@ -43,7 +43,7 @@ describe.skipIf(absent !== undefined)("a log of pytest", () => {
       1,
     ]);
     expect(verdict.findings).toEqual([]);
-    expect(verdict.grader).toBe("pytest/1 log-rules/1");
+    expect(verdict.grader).toBe("pytest/1 log-rules/2");
     expect(verdict.tests.map(({ name }) => name)).toEqual(NAMES);
     const log = await world.logOf(verdict);
     expect(log).toMatch(

@@ -2,8 +2,9 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, expect, test } from "vitest";
-import { judgeLogRun, type LogTask } from "../../src/log/log.js";
+import { afterAll, describe, expect, test } from "vitest";
+import { judgeLogRun } from "../../src/log/log.js";
+import type { LogTask } from "../../src/log/plan-log.js";
 import type { RanStep, RunRecord } from "../../src/run/run-record.js";
 
 const NONCE = "n".repeat(32);
@@ -39,13 +40,8 @@ const log = (...results: string[]) =>
   `=== test session starts ===\n=== short test summary info ===\n${results.join("\n")}\n=== ${results.filter((line) => line.startsWith("PASSED")).length} passed in 0.1s ===\n`;
 const PASSES = log("PASSED t.py::a", "PASSED t.py::b");
 
-function judged(
-  stdout: string,
-  stderr: string,
-  changes: Partial<RanStep> = {},
-  run: Partial<RunRecord> = {},
-) {
-  const step: RanStep = {
+function stepOf(stdout: string, stderr: string, changes: Partial<RanStep> = {}): RanStep {
+  return {
     name: "tests",
     exitCode: 0,
     signal: "",
@@ -58,6 +54,15 @@ function judged(
     files: [],
     ...changes,
   };
+}
+
+function judged(
+  stdout: string,
+  stderr: string,
+  changes: Partial<RanStep> = {},
+  run: Partial<RunRecord> = {},
+) {
+  const step = stepOf(stdout, stderr, changes);
   const record: RunRecord = {
     task: { id: "x", digest: "d" },
     kind: "log",
@@ -76,7 +81,7 @@ function judged(
 test("both say that all passed: resolved", () => {
   expect(judged(PASSES, lines(START, ...CANARIES, ...BOTH, finish()))).toMatchObject({
     outcome: "resolved",
-    subjects: [],
+    subjects: ["counter-absent"],
   });
 });
 
@@ -111,7 +116,7 @@ test("a canary that must fail and is passed is conclusive, even where the tests 
 test("without canaries the run counts, and it is said", () => {
   expect(judged(PASSES, lines(START, ...BOTH, finish()))).toMatchObject({
     outcome: "resolved",
-    subjects: ["canary-absent"],
+    subjects: ["canary-absent", "counter-absent"],
   });
 });
 
@@ -173,6 +178,59 @@ test("time and memory limits of the tests are 0, those of the preparation are th
   );
   expect(judged(">>>>> Reset Failed\n", "", { name: "prepare", exitCode: 1 }).outcome).toBe("unresolved");
   expect(judged("", "", { name: "prepare", exitCode: 1 }, { hasChange: false }).outcome).toBe("invalid-task");
+});
+
+describe("altered tests", () => {
+  const told = lines(START, ...CANARIES, ...BOTH, finish());
+  const failing = log("FAILED t.py::a", "PASSED t.py::b");
+  const channel = (a: string, canary = "failed", nonce = "m") =>
+    [
+      START,
+      { canary: "pass", outcome: "passed" },
+      { canary: "fail", outcome: canary },
+      result("t.py::a", a),
+      result("t.py::b"),
+      finish(1),
+    ]
+      .map((record, seq) => `${JSON.stringify({ nonce, seq, ...record })}\n`)
+      .join("");
+  const countered = (stdout: string, stderr: string, kind: "value" | "sense" = "value", failure = "") => {
+    const steps = [stepOf(stdout, stderr)];
+    return judged(
+      PASSES,
+      told,
+      {},
+      { counter: { nonce: "m", tests: [{ name: "t.py::a", kind }], steps, failure } },
+    );
+  };
+
+  test("they fail: resolved", () => {
+    expect(countered(failing, channel("failed"))).toMatchObject({ outcome: "resolved", subjects: [] });
+  });
+
+  test("one passes, in the log or on the channel: tampering, conclusive where a value was altered", () => {
+    const caught = { outcome: "invalid-tamper", conclusive: true, subjects: ["altered-test-passed"] };
+    expect(countered(PASSES, channel("failed"))).toMatchObject(caught);
+    expect(countered(failing, channel("passed"))).toMatchObject(caught);
+    expect(countered(PASSES, channel("passed"), "sense")).toMatchObject({ ...caught, conclusive: false });
+  });
+
+  test("a canary that passes there, or a foreign nonce, is tampering as in the first run", () => {
+    expect(countered(failing, channel("failed", "passed")).subjects).toEqual(["canary-flipped"]);
+    expect(countered(failing, channel("failed", "failed", "other")).subjects).toEqual(["forged-result"]);
+  });
+
+  test("what cannot be confirmed is not resolved, and not 0", () => {
+    expect(countered("boom\n", "").outcome).toBe("invalid-infra");
+    expect(countered("", "", "value", "MORTISE_SANDBOX_LOST: gone").outcome).toBe("invalid-infra");
+  });
+
+  test("what the true tests leave unresolved stays so", () => {
+    const run = { counter: { nonce: "m", tests: [], steps: [], failure: "" } };
+    expect(judged(failing, channel("failed", "failed", NONCE), { exitCode: 1 }, run).outcome).toBe(
+      "unresolved",
+    );
+  });
 });
 
 test("a diff of the tests that does not fit is the task's", () => {

@@ -4,13 +4,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import {
-  prepareCommand,
-  runsOnePytest,
-  STATE_DIRECTORY,
-  splitEvalScript,
-  testsCommand,
-} from "../../src/log/eval-script.js";
+import { prepareCommand, STATE_DIRECTORY, splitEvalScript, testsCommand } from "../../src/log/eval-script.js";
+import { runnerOf } from "../../src/log/runner.js";
+import { RUNNERS } from "../../src/log/runners/index.js";
+import { pytest } from "../../src/log/runners/python.js";
 
 const BUILT = `#!/bin/bash
 set -uxo pipefail
@@ -43,17 +40,27 @@ describe("taking a script apart", () => {
 });
 
 test.each([
-  ["pytest -rA a.py", true],
-  ["python -m pytest a.py", true],
-  ["/opt/x/bin/pytest a.py 2>&1 | tee log", true],
-  ["xvfb-run pytest a.py", true],
-  ["pytest a.py; pytest b.py", false],
-  ["pytest a.py\npytest b.py", false],
-  ["# pytest\nmake test", false],
-  ["tox --current-env -epy39 -v -- a.py", false],
-  ["./tests/runtests.py mypytest.module", false],
-])("%s: given the channel %s", (command, expected) => {
-  expect(runsOnePytest(command)).toBe(expected);
+  ["pytest -rA a.py", "pytest", "pytest"],
+  ["python -m pytest a.py", "pytest-v2", "pytest"],
+  ["/opt/x/bin/pytest a.py 2>&1 | tee log", "pytest", "pytest"],
+  ["xvfb-run pytest a.py", "pytest", "pytest"],
+  ["pytest a.py", "django", undefined],
+  ["pytest a.py; pytest b.py", "pytest", undefined],
+  ["pytest a.py\npytest b.py", "pytest", undefined],
+  ["# pytest\nmake test", "pytest", undefined],
+  ["tox --current-env -epy39 -v -- a.py", "pytest", undefined],
+  ["./tests/runtests.py --verbosity 2 mypytest.module", "django", "unittest"],
+  ["python -W ignore -m unittest -v tests.a", "django", undefined],
+  ["python3 -m unittest -v tests.a", "django", "unittest"],
+  ["PYTHONWARNINGS='ignore' bin/test -C --verbose sympy/core/tests/test_x.py", "sympy", "sympy"],
+  ["npx jest --verbose src/a.test.js", "jest", "jest"],
+  ["yarn vitest run --reporter verbose", "vitest", "vitest"],
+  ["./node_modules/.bin/mocha --reporter spec test/a.js", "mocha", "mocha"],
+  ["npm test -- --verbose", "jest", undefined],
+  ["npx jest a && npx jest b", "jest", undefined],
+  ["go test -v ./...", "gotest", undefined],
+])("%s, read as %s: the channel of %s", (command, parser, expected) => {
+  expect(runnerOf(RUNNERS, command, parser)?.name).toBe(expected);
 });
 
 describe("put together, in bash", () => {
@@ -72,7 +79,7 @@ describe("put together, in bash", () => {
     const prepared = bash(prepareCommand(prepare), "unread");
     expect([prepared.status, prepared.stderr]).toEqual([0, ""]);
     const tests = `pwd; say "$OWN"; echo "[\${local_only-}]"; exit 3`;
-    const ran = bash(testsCommand({ prepare, tests }, false));
+    const ran = bash(testsCommand({ prepare, tests }, undefined));
     expect(ran.status).toBe(3);
     expect(ran.stdout).toBe("/usr\nsaid a\nb\n[]\n");
   });
@@ -85,15 +92,18 @@ describe("put together, in bash", () => {
   test("variables that load code reach the tests only if the script sets them", () => {
     bash(prepareCommand("export PYTHONPATH=/mine"), "", { PYTEST_ADDOPTS: "--co", LD_PRELOAD: "" });
     const show = `echo "[$PYTHONPATH] [\${PYTEST_ADDOPTS-none}]"`;
-    const own = bash(testsCommand({ prepare: "export PYTHONPATH=/mine", tests: show }, false));
+    const own = bash(testsCommand({ prepare: "export PYTHONPATH=/mine", tests: show }, undefined));
     expect(own.stdout).toBe("[/mine] [none]\n");
-    const channel = bash(testsCommand({ prepare: "export PYTHONPATH=/mine", tests: show }, true), "x");
-    expect(channel.stdout).toBe("[/opt/mortise-pytest:/mine] [-p mortise_channel]\n");
+    const channel = bash(
+      testsCommand({ prepare: "export PYTHONPATH=/mine", tests: show }, pytest.exports),
+      "x",
+    );
+    expect(channel.stdout).toBe("[/opt/mortise-python:/mine] [-p mortise_channel]\n");
   });
 
   test("both outputs are the log; the channel is apart, and the tests have no input", () => {
     const tests = "echo out; echo err >&2; read -r line || echo none; cat <&58; echo told >&57";
-    const { stdout, stderr } = bash(testsCommand({ prepare: undefined, tests }, true), "the nonce\n");
+    const { stdout, stderr } = bash(testsCommand({ prepare: undefined, tests }, []), "the nonce\n");
     expect(stdout).toBe("out\nerr\nnone\nthe nonce\n");
     expect(stderr).toBe("told\n");
   });
@@ -101,7 +111,7 @@ describe("put together, in bash", () => {
   test("a pipeline fails with its first command where the script says so", () => {
     const tests = "false | cat";
     bash(prepareCommand("set -uxo pipefail"));
-    expect(bash(testsCommand({ prepare: "set -uxo pipefail", tests }, false)).status).toBe(1);
-    expect(bash(testsCommand({ prepare: ":", tests }, false)).status).toBe(0);
+    expect(bash(testsCommand({ prepare: "set -uxo pipefail", tests }, undefined)).status).toBe(1);
+    expect(bash(testsCommand({ prepare: ":", tests }, undefined)).status).toBe(0);
   });
 });

@@ -7,52 +7,20 @@ pass makes the second pass too.
 
 Written for Python 2.7 and 3 and for pytest from 3.6 on. A worker of pytest-xdist has no channel: its controller reports.
 """
-import json
 import os
 
 import pytest
-
-
-def _without(name, separator, parts):
-    """Takes what the verifier added out of a variable, so that no program the tests start has it."""
-    left = [part for part in os.environ.get(name, "").split(separator) if part and part not in parts]
-    if left:
-        os.environ[name] = separator.join(left)
-    else:
-        os.environ.pop(name, None)
+from mortise_pipe import open_pipe, without
 
 
 def _open():
-    place = os.environ.pop("MORTISE_CHANNEL", None)
     options = os.environ.get("PYTEST_ADDOPTS", "")
     os.environ["PYTEST_ADDOPTS"] = options.replace("-p mortise_channel", "", 1).strip()
-    _without("PYTEST_ADDOPTS", "\0", ())
-    _without("PYTHONPATH", os.pathsep, (os.path.dirname(os.path.abspath(__file__)),))
-    if place is None:
-        return None, None
-    output, source = (int(part) for part in place.split(","))
-    text = b""
-    while True:
-        piece = os.read(source, 4096)
-        if not piece:
-            break
-        text += piece
-    os.close(source)
-    wish = json.loads(text.decode("ascii"))
-    state = {"seq": 0}
-
-    def send(record):
-        record["nonce"] = wish["nonce"]
-        record["seq"] = state["seq"]
-        state["seq"] += 1
-        line = (json.dumps(record, sort_keys=True) + "\n").encode("ascii")
-        while line:
-            line = line[os.write(output, line) :]
-
-    return send, wish["canaries"]
+    without("PYTEST_ADDOPTS", "\0", ())
+    return open_pipe()
 
 
-_SEND, _CANARIES = _open()
+_SEND, _WISH = _open()
 
 
 def _must_pass():
@@ -175,4 +143,4 @@ class _Reporter(object):
 
 def pytest_configure(config):
     if _SEND is not None:
-        config.pluginmanager.register(_Reporter(_SEND, _CANARIES), "mortise-channel")
+        config.pluginmanager.register(_Reporter(_SEND, _WISH["canaries"]), "mortise-channel")

@@ -1,0 +1,120 @@
+/**
+ * Owns the plan of verifications whose tests print the log of a test runner: what prepares, what tests, the runner's
+ * channel, and the same again with altered tests. Does not judge (log.ts).
+ */
+import { randomBytes, randomInt } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type GradingRecord, readRecord } from "@mortise/grading";
+import type { Task } from "@mortise/tasks";
+import { type AlteredTests, alterTests } from "../counter/alter.js";
+import { asFilter } from "../results/results.js";
+import { type CounterPlan, newNonce, type Plan, type PlanWish, type Step } from "../run/plan.js";
+import {
+  type EvalScript,
+  prepareCommand,
+  STATE_DIRECTORY,
+  splitEvalScript,
+  testsCommand,
+} from "./eval-script.js";
+import { type Runner, runnerOf } from "./runner.js";
+import { RUNNERS } from "./runners/index.js";
+
+export const PREPARE = "prepare";
+/** The step, and the diff of the tests. */
+export const TESTS = "tests";
+/** With its input on a socket bash takes itself for a remote shell and reads a start-up file, unless told not to. */
+const BASH = ["bash", "--norc", "--noprofile", "-c"];
+
+export type LogTask = Task & {
+  readonly tests: { readonly expected: { readonly format: "log"; readonly parser: string } };
+};
+
+/** What both runs have in common. */
+interface Parts {
+  readonly script: EvalScript;
+  /** Where the script lies, inside. */
+  readonly place: string;
+  readonly runner: Runner | undefined;
+  readonly timeoutMs: number;
+  readonly filter: NonNullable<Plan["request"]["filter"]>;
+}
+
+export function planLog(task: Task, { ref, hasChange, timeoutMs }: PlanWish): Plan {
+  const file = join(task.tests.directory, "eval.sh");
+  const isEvalScript = existsSync(file);
+  const script = splitEvalScript(readFileSync(isEvalScript ? file : task.tests.script, "utf8"));
+  const record = recordOf(task as LogTask);
+  const runner = runnerOf(RUNNERS, script.tests, record.parser.name);
+  const place = isEvalScript ? "/tests/eval.sh" : "/tests/test.sh";
+  const parts: Parts = { script, place, runner, timeoutMs, filter: asFilter(task) };
+  const diffFile = join(task.tests.directory, "test.patch");
+  const diff = existsSync(diffFile) ? readFileSync(diffFile, "utf8") : undefined;
+  const nonce = newNonce();
+  return {
+    facts: {
+      task: { id: ref.id, digest: ref.digest },
+      kind: "log",
+      nonce,
+      hasChannel: runner !== undefined,
+      ...(runner === undefined ? {} : { runner: runner.name }),
+      hasChange,
+    },
+    ...runOf(parts, nonce, diff),
+    counter: counterPlan(parts, record, diff),
+  };
+}
+
+/** Undefined where no test can be altered, or nothing puts a diff in its place. */
+function counterPlan(parts: Parts, record: GradingRecord, diff: string | undefined): CounterPlan | undefined {
+  if (diff === undefined || parts.script.prepare === undefined || record.printsFailuresOnly) return undefined;
+  const expected = [...record.failToPass, ...record.passToPass];
+  const altered: AlteredTests | undefined = alterTests(diff, expected, (below) => randomInt(below));
+  if (altered === undefined) return undefined;
+  const nonce = newNonce();
+  return { nonce, tests: altered.tests, ...runOf(parts, nonce, altered.diff) };
+}
+
+function runOf(
+  { script, place, runner, timeoutMs, filter }: Parts,
+  nonce: string,
+  diff: string | undefined,
+): Pick<Plan, "steps" | "request"> {
+  const diffs = diff === undefined ? [] : [{ name: TESTS, diff: new TextEncoder().encode(diff) }];
+  const tests: Step = {
+    name: TESTS,
+    argv: [...BASH, testsCommand(script, runner?.exports), place],
+    timeoutMs,
+    ...(script.prepare === undefined ? {} : { putTextPatches: diffs.map(({ name }) => name) }),
+    ...(runner === undefined
+      ? {}
+      : { stdin: new TextEncoder().encode(`${JSON.stringify(wishOf(nonce))}\n`) }),
+  };
+  const request = { filter, textPatches: diffs, mounts: runner === undefined ? [] : [runner.mount] };
+  if (script.prepare === undefined) return { steps: [tests], request };
+  const prepare: Step = {
+    name: PREPARE,
+    argv: [...BASH, prepareCommand(script.prepare), place],
+    timeoutMs,
+    put: [{ directory: STATE_DIRECTORY }],
+    required: true,
+  };
+  return { steps: [prepare, tests], request };
+}
+
+/** What the runner's side reads before any graded code is loaded; names of canaries are those of no test. */
+function wishOf(nonce: string): object {
+  const name = () => `test_${randomBytes(6).toString("hex")}`;
+  return { nonce, canaries: [name(), name()] };
+}
+
+export function recordOf(task: LogTask): GradingRecord {
+  const path = join(task.tests.directory, "config.json");
+  const { parser } = task.tests.expected;
+  const record = readRecord(
+    JSON.parse(readFileSync(path, "utf8")),
+    path,
+    parser === undefined ? {} : { parser },
+  );
+  return { ...record, needsMarks: true };
+}

@@ -1,0 +1,152 @@
+/** Altered tests: what is altered, what is left alone, and under which names of a record it comes. */
+import { describe, expect, test } from "vitest";
+import { alterTests } from "../../../src/counter/alter.js";
+
+const first = () => 0;
+
+/** A diff that adds a file. */
+function adding(path: string, text: string): string {
+  const lines = text.split("\n");
+  return [
+    `diff --git a/${path} b/${path}`,
+    "new file mode 100644",
+    "--- /dev/null",
+    `+++ b/${path}`,
+    `@@ -0,0 +1,${lines.length} @@`,
+    ...lines.map((line) => `+${line}`),
+    "",
+  ].join("\n");
+}
+
+/** The lines that became others. */
+function changed(diff: string, expected: readonly string[]): string[] {
+  const altered = alterTests(diff, expected, first);
+  const before = diff.split("\n");
+  return (altered?.diff.split("\n") ?? [])
+    .flatMap((line, at) => (line === before[at] ? [] : [line.slice(1).trim()]))
+    .concat(altered === undefined ? ["nothing"] : []);
+}
+
+describe("Python", () => {
+  const one = (body: string, name = "test_a") =>
+    changed(adding("tests/test_x.py", `def ${name}(n):\n${body}`), ["tests/test_x.py::test_a"]);
+
+  test.each([
+    ["    assert f(1) == 3", "assert f(1) == 4"],
+    ["    assert 3 == f(1)", "assert 4 == f(1)"],
+    ["    assert f(1) == 'ok'  # 'x'", "assert f(1) == 'aok'  # 'x'"],
+    ["    assert f(1) == [1, {'a': 2}], 'why'", "assert f(1) == [2, {'a': 2}], 'why'"],
+    ["    assert f(1) == 1.5", "assert f(1) == 2.5"],
+    ["    assert f(1) == g(1)", "assert f(1) != g(1)"],
+    ["    assert f(1) is None", "assert f(1) is not None"],
+    ["    assert 1 not in f(1)", "assert 1 in f(1)"],
+    ["    assert f(1) < 2", "assert f(1) >= 2"],
+    ["    assert f(x == 2)", "assert not f(x == 2)"],
+    ["    assert not f(1)", "assert f(1)"],
+    ["    x = f(1)\n    assert f(\n        1,\n    ) == 3", ") == 4"],
+    ["    self.assertEqual(f(1), 'b, c')", "self.assertEqual(f(1), 'ab, c')"],
+    ["    self.assertTrue(f(1))", "self.assertFalse(f(1))"],
+    ["    self.assertIn(a, f(1), 'm')", "self.assertNotIn(a, f(1), 'm')"],
+  ])("%s", (body, line) => {
+    expect(one(body)).toEqual([line]);
+  });
+
+  test.each([
+    ["may not be reached", "    if n:\n        return\n    assert f(1) == 3"],
+    ["skips", "    pytest.skip('x') if n else 0\n    assert f(1) == 3"],
+    ["is in a block", "    with raises(E):\n        assert f(1) == 3"],
+    ["is two comparisons", "    assert 1 < f(1) < 3"],
+    ["is compound", "    assert f(1) == 3 or n"],
+    ["is a string", "    x = '''\n    assert f(1) == 3\n'''"],
+    ["is two statements", "    assert f(1) == 3; g()"],
+  ])("what %s is left alone", (_, body) => {
+    expect(one(body)).toEqual(["nothing"]);
+  });
+
+  test("a test under a decorator that may turn a failure is left alone", () => {
+    const text = (decorator: string) => adding("t.py", `${decorator}\ndef test_a():\n    assert f() == 1`);
+    expect(changed(text("@pytest.mark.xfail"), ["t.py::test_a"])).toEqual(["nothing"]);
+    expect(changed(text("@raises(AssertionError)"), ["t.py::test_a"])).toEqual(["nothing"]);
+    expect(changed(text("@pytest.mark.parametrize('n', [1])"), ["t.py::test_a[1]"])).toEqual([
+      "assert f() == 2",
+    ]);
+  });
+
+  test("of a changed file only added assertions, of tests whose head is shown", () => {
+    const diff = `diff --git a/t.py b/t.py
+--- a/t.py
++++ b/t.py
+@@ -3,9 +3,12 @@ class A:
+     more = [
+     ]
+ 
+     def test_old(self):
+         assert f(1) == 1
++        assert f(2) == 2
+ 
+     def test_known(self):
+         assert f(3) == 3
+ 
++    def test_new(self):
++        assert f(4) == 4
+ 
+`;
+    const names = ["t.py::A::test_old", "t.py::A::test_known", "t.py::A::test_new"];
+    // The class is not shown, so nobody knows whose the tests are.
+    expect(changed(diff, names)).toEqual(["nothing"]);
+    const shown = diff.replace("     more = [\n     ]", " class A:\n     more = []");
+    expect(changed(shown, names)).toEqual(["assert f(2) == 3", "assert f(4) == 5"]);
+    expect(alterTests(shown, names, first)?.tests.map(({ name }) => name)).toEqual([
+      "t.py::A::test_old",
+      "t.py::A::test_new",
+    ]);
+  });
+
+  test("names of unittest and of SymPy's runner", () => {
+    const method = adding(
+      "tests/app/tests.py",
+      "class B(TestCase):\n    def test_a(self):\n        self.assertEqual(f(), 1)",
+    );
+    for (const name of ["test_a (app.tests.B)", "test_a (app.tests.B.test_a)"])
+      expect(alterTests(method, [name], first)?.tests.map(({ name }) => name)).toEqual([name]);
+    expect(alterTests(method, ["test_a (other.tests.B)"], first)).toBeUndefined();
+    expect(
+      alterTests(
+        adding("sympy/core/tests/test_x.py", "def test_a():\n    assert f() == 1"),
+        ["test_a"],
+        first,
+      )?.tests.map(({ name }) => name),
+    ).toEqual(["test_a"]);
+  });
+});
+
+describe("others", () => {
+  test.each([
+    ["expect(f(1)).toBe(3);", "expect(f(1)).toBe(4);"],
+    ["expect(f('x')).toEqual({ a: 'b' })", "expect(f('x')).toEqual({ a: 'ab' })"],
+    ["expect(f(1)).toEqual(g(1));", "expect(f(1)).not.toEqual(g(1));"],
+    ["expect(f(1)).to.deep.equal([1, 2]);", "expect(f(1)).to.deep.equal([2, 2]);"],
+    ["assert.strictEqual(f(1), 'a', 'm');", "assert.strictEqual(f(1), 'aa', 'm');"],
+    ["assert.equal(f(1), g);", "assert.notEqual(f(1), g);"],
+    ["expect(f(1)).not.toBe(3);", "nothing"],
+    ["expect(f(1)).resolves.toBe(3);", "nothing"],
+  ])("JavaScript: %s", (line, becomes) => {
+    const text = `describe("sums", () => {\n  it("adds", async () => {\n    const x = 1;\n    ${line}\n  });\n});`;
+    expect(changed(adding("a.test.ts", text), ["sums adds"])).toEqual([becomes]);
+  });
+
+  test("JavaScript: a title that several names may mean is left alone", () => {
+    const text = `it("adds", () => {\n  expect(f(1)).toBe(3);\n});`;
+    expect(changed(adding("a.test.js", text), ["x adds", "y adds"])).toEqual(["nothing"]);
+  });
+
+  test("Go and Rust", () => {
+    const go = `func TestAdd(t *testing.T) {\n\tif got := Add(1, 2); got != 3 {\n\t\tt.Errorf("got %d", got)\n\t}\n}`;
+    expect(changed(adding("a_test.go", go), ["TestAdd"])).toEqual(["if got := Add(1, 2); got != 4 {"]);
+    const rust = `#[test]\nfn adds() {\n    assert_eq!(add(1, 2), 3);\n}`;
+    expect(changed(adding("tests/a.rs", rust), ["adds"])).toEqual(["assert_eq!(add(1, 2), 4);"]);
+    expect(
+      changed(adding("tests/a.rs", rust.replace("#[test]", "#[test]\n#[should_panic]")), ["adds"]),
+    ).toEqual(["nothing"]);
+  });
+});
