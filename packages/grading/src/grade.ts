@@ -13,6 +13,7 @@ import { SuiteProof } from "./log/suite-proof.js";
 import type { LogParser } from "./parsers/types.js";
 import type { GradingRecord } from "./record/record.js";
 import { Observations } from "./results/observations.js";
+import type { LoggedStatus } from "./results/status.js";
 import { type Grade, judgeLog } from "./rules.js";
 
 /** One stretch of a log and the parser that reads it. */
@@ -66,6 +67,11 @@ export class LogGrader {
       signs: () => this.#signs.read(),
       hasSuiteRun: this.#proof?.isGiven,
     });
+  }
+
+  /** What the output of the tests says of one test; undefined when it has no result. After `end()`. */
+  statusOf(name: string): LoggedStatus | undefined {
+    return this.#inside.seen.tests.find(name);
   }
 
   #stretchAt(place: Markers["place"]): Stretch {
