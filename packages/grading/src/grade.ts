@@ -7,8 +7,8 @@
  */
 import { LogBytes } from "./log/bytes.js";
 import { InfrastructureSigns } from "./log/infrastructure.js";
-import { forEachLine, LineBlocks } from "./log/lines.js";
-import { Markers, mayBeMark, mayHoldMark } from "./log/markers.js";
+import { FirstCharacters, forEachLine, LineBlocks } from "./log/lines.js";
+import { aroundArrows, MARK_START, Markers } from "./log/markers.js";
 import { SuiteProof } from "./log/suite-proof.js";
 import type { LogParser } from "./parsers/types.js";
 import type { GradingRecord } from "./record/record.js";
@@ -20,6 +20,8 @@ import { type Grade, judgeLog } from "./rules.js";
 interface Stretch {
   readonly seen: Observations;
   readonly parser: LogParser;
+  /** First characters of lines that its parser or the marks may want; undefined for all lines. */
+  readonly starts: FirstCharacters | undefined;
 }
 
 export class LogGrader {
@@ -81,18 +83,23 @@ export class LogGrader {
 
   #block(block: string): void {
     if (this.#markers.place !== "after" && this.#inside.seen.tests.size === 0) this.#signs.keep(block);
-    if (mayHoldMark(block)) forEachLine(block, (line) => this.#markedLine(line));
-    else {
+    for (const [plain, line] of aroundArrows(block)) {
       const { place } = this.#markers;
-      const { starts } = this.#stretchAt(place).parser;
       // The proof that a suite ran may stand on any line.
-      forEachLine(block, (line) => this.#read(place, line), this.#proof === undefined ? starts : undefined);
+      const starts = this.#proof === undefined ? this.#stretchAt(place).starts : undefined;
+      forEachLine(plain, (one) => this.#line(place, one), starts);
+      if (line !== undefined) this.#marked(line);
     }
   }
 
-  #markedLine(line: string): void {
+  #line(place: Markers["place"], line: string): void {
+    if (line.charCodeAt(0) === MARK_START) this.#marked(line);
+    else this.#read(place, line);
+  }
+
+  #marked(line: string): void {
     const { place } = this.#markers;
-    const rest = mayBeMark(line) ? this.#markers.read(line) : line;
+    const rest = this.#markers.read(line);
     if (rest !== undefined) this.#read(place, rest);
   }
 
@@ -105,7 +112,9 @@ export class LogGrader {
 
 function stretch({ parser, instance }: GradingRecord, expected: ReadonlySet<string>): Stretch {
   const seen = new Observations();
-  return { seen, parser: parser.create(seen, { instance, expected }) };
+  const made = parser.create(seen, { instance, expected });
+  const starts = made.starts === undefined ? undefined : new FirstCharacters([...made.starts, MARK_START]);
+  return { seen, parser: made, starts };
 }
 
 /** Grades a log that is in memory. */

@@ -62,14 +62,31 @@ export function firstInk(text: string, from: number): number {
   return at;
 }
 
+/** A set of characters asked once a line: a table for the first 128 codes, a set for the others. */
+export class FirstCharacters {
+  readonly #table = new Uint8Array(128);
+  readonly #others = new Set<number>();
+
+  /** @param codes UTF-16 code units */
+  constructor(codes: Iterable<number>) {
+    for (const code of codes)
+      if (code < 128) this.#table[code] = 1;
+      else this.#others.add(code);
+  }
+
+  has(code: number): boolean {
+    return code < 128 ? this.#table[code] === 1 : this.#others.has(code);
+  }
+}
+
 /**
  * Calls back with the lines of a text.
- * @param starts only lines whose first character, blanks aside, has one of these codes; the others cost no copy
+ * @param starts only lines whose first character, blanks aside, is one of these; the others cost no copy
  */
 export function forEachLine(
   text: string,
   onLine: (line: string) => void,
-  starts?: ReadonlySet<number> | undefined,
+  starts?: FirstCharacters | undefined,
 ): void {
   for (let start = 0; start < text.length; ) {
     const found = text.indexOf("\n", start);

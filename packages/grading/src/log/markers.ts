@@ -35,17 +35,24 @@ export type HarnessWord = (typeof WORDS)[number][1];
 export type Place = "before" | "inside" | "after";
 type Form = "trace" | "plain";
 
-/** A line that may hold a mark has one of these; asked once for a whole block of lines. */
-export function mayHoldMark(block: string): boolean {
-  return block.includes(ARROWS) || block.includes("Test Exit Code") || block.includes("Timeout error: ");
+/**
+ * Cuts whole lines of text at the lines with arrows, which are few: each comes with the text before it, and what is
+ * behind the last one without a line. Both parts together are the text, line feeds behind the lines aside.
+ */
+export function* aroundArrows(text: string): IterableIterator<[plain: string, line: string | undefined]> {
+  let from = 0;
+  for (let at = text.indexOf(ARROWS); at >= 0; at = text.indexOf(ARROWS, from)) {
+    const start = text.lastIndexOf("\n", at) + 1;
+    const found = text.indexOf("\n", at);
+    const end = found < 0 ? text.length : found;
+    yield [text.slice(from, start), text.slice(start, end)];
+    from = end + 1;
+  }
+  if (from < text.length) yield [text.slice(from), undefined];
 }
 
-/** The same for one line: marks and words have their arrows anywhere, the others start a line. */
-export function mayBeMark(line: string): boolean {
-  return line.charCodeAt(0) === T || line.includes(ARROWS);
-}
-
-const T = "T".charCodeAt(0);
+/** What a mark without arrows starts with: an exit code, a time limit. */
+export const MARK_START = "T".charCodeAt(0);
 
 export class Markers {
   readonly tamper: string[] = [];

@@ -5,16 +5,22 @@
 import type { LoggedStatus } from "../../results/status.js";
 import { linewise } from "../line-parser.js";
 
-const RESULT = /^--- (PASS|FAIL|SKIP): (.+) \([^()]*\)$/;
-const STATUSES: Readonly<Record<string, LoggedStatus>> = { PASS: "passed", FAIL: "failed", SKIP: "skipped" };
+const STATUSES: Readonly<Record<string, LoggedStatus>> = {
+  "--- PASS: ": "passed",
+  "--- FAIL: ": "failed",
+  "--- SKIP: ": "skipped",
+};
+const NAME_AT = "--- PASS: ".length;
+const PARENTHESIS = /[()]/;
 
 export const gotest = linewise({
   name: "gotest",
   reads: "`go test -v`",
   startsWith: "-",
   read: (line) => {
-    if (!line.startsWith("--- ")) return undefined;
-    const result = RESULT.exec(line);
-    return result === null ? undefined : [result[2]!, STATUSES[result[1]!]!];
+    const status = STATUSES[line.slice(0, NAME_AT)];
+    const end = status === undefined ? -1 : line.lastIndexOf(" (");
+    if (status === undefined || end <= NAME_AT || !line.endsWith(")")) return undefined;
+    return PARENTHESIS.test(line.slice(end + 2, -1)) ? undefined : [line.slice(NAME_AT, end), status];
   },
 });

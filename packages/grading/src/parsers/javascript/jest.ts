@@ -15,7 +15,8 @@ export const jest = linewise({
   startsWith: "✓✕○",
   read: (line) => {
     const status = JEST_MARKS[line[0] ?? ""];
-    const name = line.slice(2).replace(JEST_DURATION, "").trim();
+    const text = line.slice(2);
+    const name = (text.endsWith("s)") ? text.replace(JEST_DURATION, "") : text).trim();
     return status === undefined || line[1] !== " " || name === "" ? undefined : [name, status];
   },
 });
