@@ -15,7 +15,7 @@ afterAll(() => rmSync(base, { recursive: true, force: true }));
 
 /** Holds so many megabytes, then says so. */
 const HOLD = `const held = []; for (let n = 0; n < MB / 4; n++) held.push(Buffer.alloc(4e6, 1)); console.log("held");`;
-const SPIN = "const end = process.cpuUsage().user + 400_000; while (process.cpuUsage().user < end);";
+const SPIN = "const end = process.cpuUsage().user + 200_000; while (process.cpuUsage().user < end);";
 
 describe.skipIf(!runc.ok)("limits of a run", () => {
   let world: ManagerWorld;
@@ -63,8 +63,8 @@ describe.skipIf(!runc.ok)("limits of a run", () => {
       expect(failureReason).toBe("");
       return stages.find(({ stage }) => stage === Stage.VERIFY)?.throttledMs;
     };
-    expect(await throttled({})).toBe(0);
-    expect(await throttled({ cpusMultiplier: 0.1 })).toBeGreaterThan(0);
+    expect(await throttled({})).toBeLessThan(100);
+    expect(await throttled({ cpusMultiplier: 0.1 })).toBeGreaterThan(100);
   }, 60_000);
 
   test.each([

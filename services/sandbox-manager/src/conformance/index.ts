@@ -8,6 +8,7 @@ import type { SandboxBackend } from "../backend/types.js";
 import { describeConfinement } from "./confinement.js";
 import { describeEgress } from "./egress.js";
 import { describeEndings } from "./endings.js";
+import { describeEscapes } from "./escapes.js";
 import { describeFiles } from "./files.js";
 import { describeImages } from "./images.js";
 import { type Confines, Kit } from "./kit.js";
@@ -34,5 +35,6 @@ export function describeBackend(name: string, make: () => SandboxBackend, can: C
     describeSnapshots(kit);
     describeImages(kit);
     describeConfinement(kit);
+    describeEscapes(kit);
   });
 }
