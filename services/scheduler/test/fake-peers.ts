@@ -6,11 +6,13 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import {
   CaptureRecordSchema,
+  ExclusionReason,
   filter,
   type GroupRecord,
   GroupRecordSchema,
   type LaunchWork,
   LaunchWorkSchema,
+  MemberDisposition,
   MetricsRecordSchema,
   MortiseError,
   Outcome,
@@ -65,7 +67,8 @@ export class FakeProxy {
   async start(): Promise<void> {
     const binding = implement(ProxyService, {
       openSession: async ({ trial, rngKey }) => {
-        if (!this.opened.has(trial)) this.opened.set(trial, { version: this.version, rngKey });
+        // Asked again after a restart, before its agent can have sampled anything.
+        this.opened.set(trial, { version: this.version, rngKey });
         return { session: trial, token: `token-${trial}`, modelAddress: "127.0.0.1:1", model: "policy" };
       },
       sealSession: async ({ trial }) => {
@@ -266,11 +269,18 @@ export class FakeVerifier {
   }
 }
 
-/** Advances the version whenever enough groups are decided, and checks the staleness bound as it consumes. */
+/**
+ * Advances the version whenever enough groups are decided. Notes the staleness of what it trains, and whose tokens were
+ * excluded for it: unlike the real one it refuses nothing.
+ */
 export class FakeTrainer {
   readonly consumed: string[] = [];
+  /** Trials excluded as stale. */
+  readonly wasted: string[] = [];
   version = -1;
   maxStaleness = 0;
+  /** How long engines go on sampling from the weights before, once new ones are current. */
+  swapMs = 0;
   readonly #o: FakeOptions & { steps: number; groupsPerStep: number; proxy: FakeProxy };
   readonly #pending: GroupRecord[] = [];
   #following: Following | undefined;
@@ -306,7 +316,9 @@ export class FakeTrainer {
     const step = this.version + 1;
     for (const { group, members } of batch) {
       this.consumed.push(group);
-      for (const { lowestVersion } of members) {
+      for (const { trial, lowestVersion, disposition, exclusion } of members) {
+        if (exclusion === ExclusionReason.STALE) this.wasted.push(trial);
+        if (disposition !== MemberDisposition.TRAIN) continue;
         this.maxStaleness = Math.max(this.maxStaleness, step - 1 - Number(lowestVersion ?? step - 1));
       }
     }
@@ -325,6 +337,7 @@ export class FakeTrainer {
     const manifest = create(WeightsManifestSchema, { run, version: BigInt(version) });
     await (await bus.kv("weights")).put(run, toBinary(WeightsManifestSchema, manifest));
     this.version = version;
+    await sleep(this.swapMs);
     proxy.version = version;
     await bus.publish({
       subject: subject.receipt(run, "engine"),

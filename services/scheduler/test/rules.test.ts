@@ -156,7 +156,7 @@ describe("the disposition of a group", () => {
       history: [trial({ id: `g0-${i}`, ...over })],
     })),
   });
-  const now = { run: "r", version: 5, maxStaleness: 1, hasEnded: false };
+  const now = { run: "r", version: 5, consumer: 5, maxStaleness: 1, hasEnded: false };
   const infra = { standing: "infra", termination: SETUP_FAILED } as const;
 
   it("admits valid members that differ; infrastructure failures have no vote", () => {

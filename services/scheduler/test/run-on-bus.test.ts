@@ -47,6 +47,7 @@ describe("a scheduler process on a real bus with fake peers", { timeout: 120_000
     }
     expect(trainer.consumed).toHaveLength(6);
     expect(trainer.maxStaleness).toBeLessThanOrEqual(1);
+    expect(trainer.wasted).toEqual([]);
     expect(manager.maxRunning).toBeLessThanOrEqual(4);
 
     // What it heard came true: nothing but tasks of the index, and every launch was of one of them.
@@ -141,8 +142,20 @@ describe("a scheduler process on a real bus with fake peers", { timeout: 120_000
     expect(new Set(manager.launches).size).toBe(manager.launches.length);
     expect(trainer.consumed).toHaveLength(12);
     expect(trainer.maxStaleness).toBeLessThanOrEqual(1);
+    expect(trainer.wasted).toEqual([]);
     const fences = new Set(transitions.map(({ fence }) => fence));
     expect(fences.size).toBeGreaterThan(1);
+  });
+
+  it("starts no group for new weights before engines have them: nothing is sampled only to be too old", async () => {
+    // Room for everything: what is admitted is launched at once.
+    const { trainer } = await start({ steps: 4, attempts: 0, slots: 64 });
+    trainer.swapMs = 300;
+    fixture.startScheduler();
+    await fixture.finished();
+    expect(trainer.consumed).toHaveLength(12);
+    expect(trainer.maxStaleness).toBe(1);
+    expect(trainer.wasted).toEqual([]);
   });
 
   it("drains on SIGTERM and a later start finishes the run", async () => {

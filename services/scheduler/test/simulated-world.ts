@@ -5,8 +5,10 @@
  */
 import { create } from "@bufbuild/protobuf";
 import {
+  GroupDisposition,
   type GroupRecord,
   GroupRecordSchema,
+  MemberDisposition,
   Outcome,
   RunConfig,
   RunPhase,
@@ -34,6 +36,10 @@ export interface WorldOptions {
   readonly crashRate?: number;
   readonly duplicateRate?: number;
   readonly deadlineRate?: number;
+  /** Turns before which the scheduler crashes, beside those of `crashRate`. */
+  readonly crashesAt?: readonly number[];
+  /** Engines swap weights some time after they were published; otherwise with the publication. */
+  readonly enginesLag?: boolean;
   readonly config?: object;
 }
 
@@ -86,14 +92,23 @@ export class SimulatedWorld {
   readonly #verdicts = new Map<string, TrialFact>();
   readonly #seals = new Map<string, Extract<TrialFact, { kind: "sealed" }>>();
   readonly #steps: RunMessage[] = [];
+  /** Version the engine had when a trial was launched first: the oldest it can sample from. */
+  readonly #launchedUnder = new Map<string, number>();
+  #nTurns = 0;
   version = -1;
+  /** What engines sample from: they serve once they have the first weights. */
+  engineVersion = 0;
+  #acknowledged = -1;
+  /** Trained members that were too old for the step that took them, as `<step> <trial>`. */
+  readonly overdue: string[] = [];
   crashes = 0;
   maxRunning = 0;
   /** Called after every reduction. */
   check: () => void = () => {};
 
   constructor(options: WorldOptions) {
-    this.#o = { failureRate: 0, crashRate: 0, duplicateRate: 0, deadlineRate: 0, ...options };
+    const calm = { failureRate: 0, crashRate: 0, duplicateRate: 0, deadlineRate: 0 };
+    this.#o = { ...calm, crashesAt: [], enginesLag: false, ...options };
     this.#random = random(options.seed);
     this.plan = testPlan(options.config);
     this.#reduce = runReducer(this.plan);
@@ -103,14 +118,14 @@ export class SimulatedWorld {
   /** One event: an answer, a repetition, a deadline, a step of the trainer, or a crash. */
   turn(): void {
     const dice = this.#random();
-    if (dice < this.#o.crashRate) this.#crash();
+    if (this.#o.crashesAt.includes(this.#nTurns++) || dice < this.#o.crashRate) this.#crash();
     else if (dice < this.#o.crashRate + this.#o.duplicateRate && this.#heard.length > 0) {
       this.#send(pick(this.#heard, this.#random()));
     } else if (this.#watches.length > 0 && this.#random() < this.#o.deadlineRate) {
       const { trial, stage } = pick(this.#watches, this.#random());
       this.#send({ kind: "trial", trial, fact: { kind: "deadline", stage } });
     } else {
-      const actions = [...this.#answers(), ...this.#stores(), ...this.#training()];
+      const actions = [...this.#answers(), ...this.#stores(), ...this.#training(), ...this.#swapping()];
       if (actions.length > 0) pick(actions, this.#random())();
     }
   }
@@ -181,14 +196,19 @@ export class SimulatedWorld {
 
   /** E1 and J2 of the edge: asks wait for the log. */
   #isReady(ask: Ask): boolean {
-    if (ask.kind === "publish-group" || ask.kind === "publish-evaluation")
-      return ask.trials.every((trial) => !this.#unstored.has(trial));
+    const isStored = (trial: string) => !this.#unstored.has(trial);
+    // Groups are published one after the other, and so are phases.
+    if (ask.kind === "publish-group") return this.#isFirst(ask) && ask.trials.every(isStored);
+    if (ask.kind === "publish-evaluation") return ask.trials.every(isStored);
     if (ask.kind === "open") return !this.#unstored.has(ask.trial.retryOf);
     if (ask.kind === "launch" || ask.kind === "verify" || ask.kind === "start-agent")
       return !this.#unstored.has(ask.trial.id);
-    // Phases are published one after the other.
-    if (ask.kind === "publish-phase") return ask === this.#asks.find(({ kind }) => kind === "publish-phase");
+    if (ask.kind === "publish-phase") return this.#isFirst(ask);
     return true;
+  }
+
+  #isFirst(ask: Ask): boolean {
+    return ask === this.#asks.find(({ kind }) => kind === ask.kind);
   }
 
   #answer(ask: Ask): void {
@@ -200,6 +220,7 @@ export class SimulatedWorld {
         return;
       }
       case "launch":
+        if (!this.#launchedUnder.has(ask.trial.id)) this.#launchedUnder.set(ask.trial.id, this.engineVersion);
         this.#report(ask.trial, 0, () =>
           this.#fails(ask.trial)
             ? { kind: "failed", termination: TerminationReason.SETUP_FAILED, reason: "setup", stages: [] }
@@ -249,15 +270,14 @@ export class SimulatedWorld {
     const known = this.#seals.get(trial.id);
     if (known !== undefined) return known;
     const ran = (this.#reports.get(trial.id) ?? []).some(({ kind }) => kind === "ended" || kind === "failed");
-    const version = BigInt(Math.max(0, this.version));
     const seal = create(SessionSealedSchema, {
       run: this.plan.run,
       trial: trial.id,
       ...(ran
         ? {
             sampledTokens: 3n,
-            lowestVersion: BigInt(trial.launchedVersion),
-            highestVersion: version,
+            lowestVersion: BigInt(this.#launchedUnder.get(trial.id) ?? this.engineVersion),
+            highestVersion: BigInt(this.engineVersion),
             turns: [{ turn: "0", sequence: BigInt(this.#seals.size + 1), sampledTokens: 3 }],
           }
         : {}),
@@ -288,7 +308,9 @@ export class SimulatedWorld {
   /** The trainer: version 0, then a step whenever enough groups are decided. */
   #training(): (() => void)[] {
     const { groupsPerStep, steps } = this.plan;
-    const usable = this.groups.filter(({ disposition }) => !this.plan.refillDropped || disposition === 1);
+    const usable = this.groups.filter(
+      ({ disposition }) => !this.plan.refillDropped || disposition === GroupDisposition.ADMITTED,
+    );
     const isPossible =
       this.version < steps && (this.version < 0 || usable.length >= (this.version + 1) * groupsPerStep);
     if (!isPossible) return [];
@@ -297,8 +319,9 @@ export class SimulatedWorld {
         this.version++;
         const consumed = usable.slice((this.version - 1) * groupsPerStep, this.version * groupsPerStep);
         this.#send({ kind: "weights", version: this.version });
-        this.#send({ kind: "receipt", version: this.version });
+        if (!this.#o.enginesLag) this.#swap();
         if (this.version === 0) return;
+        for (const group of consumed) this.#note(group);
         const groups = consumed.map(({ group }) => group);
         const record = create(StepRecordSchema, {
           step: BigInt(this.version),
@@ -310,6 +333,26 @@ export class SimulatedWorld {
         this.#send(step);
       },
     ];
+  }
+
+  /** The trainer consumes in the order of the stream, and says what was too old at that step. */
+  #note({ members, disposition }: GroupRecord): void {
+    if (disposition !== GroupDisposition.ADMITTED) return;
+    for (const { trial, lowestVersion, disposition } of members) {
+      if (disposition !== MemberDisposition.TRAIN || lowestVersion === undefined) continue;
+      const age = this.version - 1 - Number(lowestVersion);
+      if (age > this.plan.maxStaleness) this.overdue.push(`${this.version} ${trial}`);
+    }
+  }
+
+  #swapping(): (() => void)[] {
+    return this.#acknowledged < this.version ? [() => this.#swap()] : [];
+  }
+
+  #swap(): void {
+    this.engineVersion = this.version;
+    this.#acknowledged = this.version;
+    this.#send({ kind: "receipt", version: this.version });
   }
 
   /** Loses everything but the streams; of the appends under way each trial keeps a prefix. */
@@ -333,7 +376,7 @@ export class SimulatedWorld {
     });
     if (this.version >= 0) {
       this.#send({ kind: "weights", version: this.version });
-      this.#send({ kind: "receipt", version: this.version });
+      if (this.#acknowledged >= 0) this.#send({ kind: "receipt", version: this.#acknowledged });
     }
     for (const step of this.#steps) this.#send(step);
     for (const [trial, facts] of this.#reports)

@@ -175,6 +175,12 @@ export const RunConfig = z.strictObject({
         .min(0)
         .default(1)
         .describe("Greatest staleness a trained trial may have, in steps. 0 = synchronous."),
+      stragglers: z
+        .enum(["wait", "drop"])
+        .default("wait")
+        .describe(
+          "wait: groups that would overtake an older one past its bound are held back until it is complete. drop: they go first, and the older one's trials are excluded as stale.",
+        ),
     })
     .prefault({}),
   termination: z

@@ -5,6 +5,7 @@
  * E1  Work and questions about a trial leave after the transition that explains them is stored (J2). A retry is
  *     opened after the last transition of the trial it repeats, and the record of a group or an evaluation leaves
  *     after the last transitions of its trials: the log never holds an effect without its cause.
+ *     Records of groups leave one after the other, in the order they were decided: their places were counted on.
  * E2  Every publish has the id of its fact: launch, verify, group, evaluation and phase are stored once.
  */
 import type { DescMessage } from "@bufbuild/protobuf";
@@ -63,6 +64,7 @@ export class Performer {
   #phaseAtMs: number;
   /** Phases are stored in the order they were entered. */
   #phases: Promise<void> = Promise.resolve();
+  #groups: Promise<void> = Promise.resolve();
 
   constructor(options: PerformerOptions) {
     this.#o = options;
@@ -91,7 +93,8 @@ export class Performer {
       case "verify":
         return this.#verify(effect.trial);
       case "publish-group":
-        return this.#publishGroup(effect);
+        this.#groups = this.#groups.then(() => this.#publishGroup(effect)); // E1
+        return this.#groups;
       case "publish-evaluation":
         await this.#publishEvaluation(effect);
         return send({ kind: "evaluation-stored", name: effect.record.name });

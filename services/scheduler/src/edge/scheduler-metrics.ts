@@ -29,6 +29,11 @@ export class SchedulerMetrics {
         for (const { stage } of stateNow().trials.values()) live.inc({ stage });
       },
     });
+    const waiting = metrics.gauge(
+      "groups_waiting",
+      "Complete groups that wait for their turn in the stream.",
+    );
+    Object.assign(waiting, { collect: () => waiting.set(stateNow().complete.size) });
     Object.assign(slots, { collect: () => slots.set(occupancy(stateNow().trials.values()).running) });
   }
 

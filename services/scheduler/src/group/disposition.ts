@@ -4,8 +4,8 @@
  *
  * D1  Statistics and loss see valid members only: an infrastructure failure is neither a 0 nor a vote.
  * D2  Fewer than two valid members, or rewards equal within 1e-6, drop the group whole.
- * D3  A member past the staleness bound when the group is decided is excluded: the earliest step that could
- *     consume it is version + 1, so its staleness there is at least version − lowest version.
+ * D3  A member that would be past the staleness bound at the step that will take the group is excluded. Which step that
+ *     is follows from the group's place in the stream (run/publication-order.ts).
  */
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
@@ -26,7 +26,10 @@ export type GroupInit = MessageInitShape<typeof GroupRecordSchema> & { readonly 
 
 export interface DecisionContext {
   readonly run: string;
+  /** Current version. */
   readonly version: number;
+  /** The version on top of which the group would be trained; never below the current one. */
+  readonly consumer: number;
   readonly maxStaleness: number;
   /** The run ended before the group was complete. */
   readonly hasEnded: boolean;
@@ -82,7 +85,7 @@ export function decide(group: Group, context: DecisionContext): Decision {
 function exclusionOf(trial: ClosedTrial, context: DecisionContext): ExclusionReason | undefined {
   if (trial.standing !== "valid") return EXCLUSIONS[trial.standing];
   const lowest = trial.lowestVersion;
-  const isPast = lowest !== undefined && context.version - Number(lowest) > context.maxStaleness;
+  const isPast = lowest !== undefined && context.consumer - Number(lowest) > context.maxStaleness;
   return isPast ? ExclusionReason.STALE : undefined; // D3
 }
 

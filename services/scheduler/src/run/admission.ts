@@ -22,7 +22,7 @@ export interface AdmissionCounters {
 
 export type AdmissionPlan = Pick<RunPlan, "maxStaleness" | "groupsPerStep" | "steps" | "refillDropped">;
 
-/** Groups that may be started now. */
+/** Groups that may be started now. @param version what new sessions are sampled from (versions.ts) */
 export function groupsToStart(counters: AdmissionCounters, version: number, plan: AdmissionPlan): number {
   if (version < 0) return 0;
   const replaced = plan.refillDropped ? counters.dropped + counters.refused : 0;

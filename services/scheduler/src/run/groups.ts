@@ -3,12 +3,14 @@
  * Does not own the rules (group/group.ts, group/disposition.ts).
  *
  * G1  A group is decided once: deciding removes it, and its record goes out after its trials' last transitions.
+ * G2  Groups are decided in the order in which their records go out, each for the step that will take it.
  */
 import { ExclusionReason, RunPhase } from "@mortise/contracts";
-import { decide } from "../group/disposition.js";
+import { type DecisionContext, decide } from "../group/disposition.js";
 import { fill, type Group, isComplete, trainingGroup, vacate } from "../group/group.js";
 import type { ClosedTrial } from "../trial/trial.js";
 import type { RunPlan } from "./plan.js";
+import { nextConsumer, nextToPublish } from "./publication-order.js";
 import type { RunDraft, RunState } from "./state.js";
 
 /** Starts the next training group: the task of the next ordinal. */
@@ -35,7 +37,7 @@ export function tend(draft: RunDraft, groupId: string, plan: RunPlan, departure?
   const { state } = draft;
   if (!state.isLive) return;
   if (isComplete(group, plan.maxRetries)) {
-    if (!group.isEvaluation) decideGroup(draft, group, plan); // an evaluation is stored by its phase
+    if (!group.isEvaluation) onComplete(draft, group, plan); // an evaluation is stored by its phase
     return;
   }
   if (!group.isEvaluation && isTrainingOver(state)) {
@@ -43,6 +45,23 @@ export function tend(draft: RunDraft, groupId: string, plan: RunPlan, departure?
     return;
   }
   if (!state.isDraining) fillGroup(draft, group, plan);
+}
+
+/** Decides complete groups in their order, until the next one has to wait. */
+export function decideComplete(draft: RunDraft, plan: RunPlan): void {
+  while (draft.state.complete.size > 0) {
+    const next = nextToPublish(draft.state, plan);
+    if (next === undefined) return;
+    decideGroup(draft, next, plan);
+  }
+}
+
+/** Only what takes a place of a batch has to wait for one: nothing does once training is over. */
+function onComplete(draft: RunDraft, group: Group, plan: RunPlan): void {
+  const { state } = draft;
+  const takesPlace = !plan.refillDropped || decide(group, contextOf(state, plan)).isAdmitted;
+  if (isTrainingOver(state) || !takesPlace) decideGroup(draft, group, plan);
+  else draft.set({ complete: new Set(state.complete).add(group.id) });
 }
 
 /** Whether the last step was taken: groups still open then will find no consumer. */
@@ -64,16 +83,14 @@ function fillGroup(draft: RunDraft, group: Group, plan: RunPlan): void {
 
 function decideGroup(draft: RunDraft, group: Group, plan: RunPlan): void {
   const { state } = draft;
-  const decision = decide(group, {
-    run: plan.run,
-    version: state.version,
-    maxStaleness: plan.maxStaleness,
-    hasEnded: isTrainingOver(state),
-  });
+  const decision = decide(group, contextOf(state, plan));
   draft.removeGroup(group.id); // G1
   const { admission } = state;
+  const complete = new Set(state.complete);
+  complete.delete(group.id);
   const isReplaceable = decision.record.dropReason !== ExclusionReason.RUN_ENDED;
   draft.set({
+    complete,
     admission: {
       ...admission,
       decided: admission.decided + 1,
@@ -84,4 +101,15 @@ function decideGroup(draft: RunDraft, group: Group, plan: RunPlan): void {
       : {}),
   });
   draft.emit([{ kind: "publish-group", record: decision.record, trials: decision.trials }]);
+}
+
+/** G2 */
+function contextOf(state: RunState, plan: RunPlan): DecisionContext {
+  return {
+    run: plan.run,
+    version: state.version,
+    consumer: nextConsumer(state, plan),
+    maxStaleness: plan.maxStaleness,
+    hasEnded: isTrainingOver(state),
+  };
 }

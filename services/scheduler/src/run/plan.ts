@@ -19,6 +19,7 @@ export interface RunPlan {
   readonly maxRetries: number;
   /** η */
   readonly maxStaleness: number;
+  readonly stragglers: RunConfig["async"]["stragglers"];
   /** An evaluation alone: its weights are the checkpoint's, version 0, and nobody trains. */
   readonly isPinned: boolean;
   readonly steps: number;
@@ -55,6 +56,7 @@ export function runPlan(
     warm: rollout.warm,
     maxRetries: rollout.maxRetries,
     maxStaleness: config.async.maxStaleness,
+    stragglers: config.async.stragglers,
     isPinned,
     steps: isPinned ? 0 : trainer.steps,
     groupsPerStep: trainer.groupsPerStep,

@@ -8,13 +8,15 @@ import { onTrialFact, openSession, type TrialStep, takeSlot } from "../trial/red
 import type { ClosedTrial, Trial } from "../trial/trial.js";
 import { afterStep, groupsToStart } from "./admission.js";
 import type { Effect } from "./effects.js";
-import { startTrainingGroup, tend } from "./groups.js";
+import { decideComplete, startTrainingGroup, tend } from "./groups.js";
 import type { RunMessage } from "./messages.js";
 import { advancePhases, isTraining } from "./phases.js";
 import type { RunPlan } from "./plan.js";
 import { resumeTrials } from "./resume.js";
 import { launchRoom, occupancy, slotTakers } from "./slots.js";
 import { RunDraft, type RunState } from "./state.js";
+import { trialRules } from "./trial-rules.js";
+import { sampledVersion } from "./versions.js";
 
 export type RunReducer = (state: RunState, message: RunMessage) => Step<RunState, Effect>;
 
@@ -33,7 +35,7 @@ function apply(draft: RunDraft, message: RunMessage, plan: RunPlan): void {
     case "trial": {
       const trial = state.trials.get(message.trial);
       if (trial === undefined) return; // closed, or of no concern (R1)
-      commit(draft, trial, onTrialFact(trial, message.fact, { plan, version: state.version }), plan);
+      commit(draft, trial, onTrialFact(trial, message.fact, trialRules(state, plan)), plan);
       return;
     }
     case "weights":
@@ -68,11 +70,12 @@ function apply(draft: RunDraft, message: RunMessage, plan: RunPlan): void {
 /** Phases, then groups, launches and slots: each may make room for the next. */
 function proceed(draft: RunDraft, plan: RunPlan): void {
   advancePhases(draft, plan, (trial) => cancel(draft, trial, "the run has ended", plan));
+  decideComplete(draft, plan);
   const { state } = draft;
   if (state.isDraining) return;
   const mayLaunch = !state.isStorageFull;
   if (mayLaunch && isTraining(state)) {
-    const more = groupsToStart(state.admission, state.version, plan);
+    const more = groupsToStart(state.admission, sampledVersion(state), plan);
     for (let i = 0; i < more; i++) startTrainingGroup(draft, plan);
   }
   if (mayLaunch) launchQueued(draft, plan);
@@ -80,22 +83,23 @@ function proceed(draft: RunDraft, plan: RunPlan): void {
 }
 
 function launchQueued(draft: RunDraft, plan: RunPlan): void {
-  const { queue, trials, version } = draft.state;
+  const { queue, trials } = draft.state;
   if (queue.length === 0) return;
   const room = launchRoom(trials.values(), plan);
   if (room === 0) return;
   draft.set({ queue: queue.slice(room) });
   for (const id of queue.slice(0, room)) {
     const trial = trials.get(id);
-    if (trial?.stage === "queued") commit(draft, trial, openSession(trial, { plan, version }), plan);
+    if (trial?.stage === "queued")
+      commit(draft, trial, openSession(trial, trialRules(draft.state, plan)), plan);
   }
 }
 
 function grantSlots(draft: RunDraft, plan: RunPlan): void {
-  const { trials, version } = draft.state;
+  const { trials } = draft.state;
   const { running } = occupancy(trials.values());
   for (const trial of slotTakers(trials.values(), running, plan.slots)) {
-    commit(draft, trial, takeSlot(trial, { plan, version }), plan);
+    commit(draft, trial, takeSlot(trial, trialRules(draft.state, plan)), plan);
   }
 }
 
@@ -158,6 +162,10 @@ function cancelForDrain(draft: RunDraft, cancelRunning: boolean, plan: RunPlan):
 }
 
 function cancel(draft: RunDraft, trial: Trial, reason: string, plan: RunPlan): void {
-  const rules = { plan, version: draft.state.version };
-  commit(draft, trial, onTrialFact(trial, { kind: "cancelled", reason }, rules), plan);
+  commit(
+    draft,
+    trial,
+    onTrialFact(trial, { kind: "cancelled", reason }, trialRules(draft.state, plan)),
+    plan,
+  );
 }

@@ -7,6 +7,7 @@ import type { Trial } from "../trial/trial.js";
 import type { Effect } from "./effects.js";
 import type { RunPlan } from "./plan.js";
 import type { RunDraft } from "./state.js";
+import { trialRules } from "./trial-rules.js";
 
 /** Emits the asks of all live trials; the draft is live already. `commit` applies a step to the run. */
 export function resumeTrials(
@@ -17,7 +18,7 @@ export function resumeTrials(
   for (const trial of [...draft.state.trials.values()]) {
     if (trial.stage === "sealing" && trial.seal !== undefined) {
       // The log ends with SEALED, which is the first effect of this step: only the rest is new.
-      const step = afterSeal(trial, { plan, version: draft.state.version });
+      const step = afterSeal(trial, trialRules(draft.state, plan));
       commit(trial, { ...step, effects: step.effects.slice(1) });
     } else {
       draft.emit([...askOf(trial), ...watchOf(trial, plan)]);

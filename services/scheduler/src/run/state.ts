@@ -26,6 +26,8 @@ export interface RunState {
   readonly queue: readonly string[];
   /** Groups not yet decided, evaluations not yet stored. */
   readonly groups: ReadonlyMap<string, Group>;
+  /** Training groups all of whose places are settled, and that wait for their turn (publication-order.ts). */
+  readonly complete: ReadonlySet<string>;
   readonly admission: AdmissionCounters;
   /** Admitted groups no step has consumed, with the lowest version they would train. */
   readonly admitted: ReadonlyMap<string, number | undefined>;
@@ -56,6 +58,7 @@ export const initialRunState: RunState = {
   trials: new Map(),
   queue: [],
   groups: new Map(),
+  complete: new Set(),
   admission: { started: 0, decided: 0, dropped: 0, refused: 0 },
   admitted: new Map(),
   evaluations: new Set(),
@@ -75,6 +78,7 @@ type Scalars = Partial<
     | "admission"
     | "tally"
     | "queue"
+    | "complete"
     | "admitted"
     | "evaluations"
     | "storing"

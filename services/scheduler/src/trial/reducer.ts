@@ -28,6 +28,10 @@ export interface TrialRules {
   readonly plan: Pick<RunPlan, "deadlines" | "tamper" | "maxStaleness">;
   /** Current policy version. */
   readonly version: number;
+  /** The version new sessions are sampled from. */
+  readonly sampledVersion: number;
+  /** The version on top of which the next group would be trained. */
+  readonly consumer: number;
 }
 
 /** Applies one fact. */
@@ -65,9 +69,10 @@ export function takeSlot(trial: Trial, rules: TrialRules): TrialStep {
   return moved(running, TrialState.RUNNING, [{ kind: "start-agent", trial: running }], rules);
 }
 
-/** Leaves the queue: its session is opened under the current version. */
+/** Leaves the queue: its session is opened. An evaluation is of the current version, whatever engines have. */
 export function openSession(trial: Trial, rules: TrialRules): TrialStep {
-  const opening: Trial = { ...trial, stage: "opening", launchedVersion: rules.version };
+  const launchedVersion = trial.isEvaluation ? rules.version : rules.sampledVersion;
+  const opening: Trial = { ...trial, stage: "opening", launchedVersion };
   return { trial: opening, effects: [{ kind: "open", trial: opening }] };
 }
 
@@ -208,14 +213,14 @@ function moved(trial: Trial, state: TrialState, asks: readonly Effect[], rules: 
 }
 
 /**
- * Training: older than the bound already. Evaluation: sampled under weights older than those it is to measure,
+ * Training: too old for every step to come. Evaluation: sampled under weights older than those it is to measure,
  * by an engine that had not swapped yet.
  */
 function isStale(trial: Trial, rules: TrialRules): boolean {
   const lowest = trial.seal?.lowestVersion;
   if (lowest === undefined) return false;
   if (trial.isEvaluation) return Number(lowest) < trial.launchedVersion;
-  return rules.version - Number(lowest) > rules.plan.maxStaleness;
+  return rules.consumer - Number(lowest) > rules.plan.maxStaleness;
 }
 
 function hasSandbox(trial: Trial): boolean {

@@ -35,7 +35,7 @@ export interface Trial {
   /** Keys the sampling noise at the proxy. */
   readonly rngKey: string;
   readonly stage: TrialStage;
-  /** Policy version current when the session was opened. */
+  /** Policy version to be sampled from when the session was opened: no token is expected to be older. */
   readonly launchedVersion: number;
   readonly session?: { readonly proxyAddress: string; readonly id: string };
   readonly sandbox?: { readonly address: string; readonly lease: string };

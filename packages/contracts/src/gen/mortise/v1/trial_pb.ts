@@ -105,7 +105,7 @@ export type TrialTransition = Message<"mortise.v1.TrialTransition"> & {
   reason: string;
 
   /**
-   * Policy version current when the trial was launched.
+   * Policy version that engines had acknowledged when the trial was launched; of an evaluation the current one.
    *
    * @generated from field: uint64 launched_version = 15;
    */
