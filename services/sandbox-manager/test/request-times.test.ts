@@ -66,3 +66,29 @@ test("equals the time in which any connection has a request open, moment by mome
     }),
   );
 });
+
+test("any number of requests costs the same, and none is forgotten", () => {
+  const times = new RequestTimes();
+  const connection = {};
+  const N = 300_000;
+  // 1 ms open, 1 ms not: none of them touches the next.
+  for (let n = 0; n < N; n++) {
+    times.sent(connection, 2 * n);
+    times.received(connection, 2 * n + 1);
+  }
+  expect(times.totalMs(2 * N)).toBe(N);
+});
+
+test("a request that is open beside very many counts once", () => {
+  const times = new RequestTimes();
+  const [long, short] = [{}, {}];
+  times.sent(long, 0);
+  for (let n = 0; n < 10_000; n++) {
+    times.sent(short, 10 * n);
+    times.received(short, 10 * n + 1);
+  }
+  times.closed(long, 100_000);
+  const total = times.totalMs(100_000);
+  expect(total).toBeLessThanOrEqual(100_000);
+  expect(total).toBeGreaterThanOrEqual(10_000);
+});
