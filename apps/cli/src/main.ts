@@ -20,6 +20,7 @@ import { addSite } from "./commands/site.js";
 import { addStatus } from "./commands/status.js";
 import { addTasks } from "./commands/tasks.js";
 import { addTemplates } from "./commands/templates.js";
+import { addVerify } from "./commands/verify.js";
 import { printError } from "./output.js";
 
 const program = new Command("mortise")
@@ -47,6 +48,7 @@ for (const add of [
   addCapture,
   addConformance,
   addGrade,
+  addVerify,
   addRegrade,
   addIntegrity,
 ])

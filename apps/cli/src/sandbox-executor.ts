@@ -1,14 +1,13 @@
 /**
- * Owns executing a task's gold solution or nothing, and its tests, in a fresh sandbox of a running
- * sandbox-manager. Does not judge tasks (packages/tasks) and does not read test output (packages/grading).
+ * Owns executing a task's gold solution, or nothing, the way the verifier grades a change: its plan, channel, canaries,
+ * altered tests and restored configuration, in fresh sandboxes of a running sandbox-manager. Does not judge tasks
+ * (packages/tasks) and keeps nothing.
  */
-import { randomBytes } from "node:crypto";
 import { MortiseError, type SandboxService } from "@mortise/contracts";
-import { judge, parseReport } from "@mortise/grading";
 import { type Client, retry } from "@mortise/kernel";
-import { type Execute, gradeTaskLog, taskDigest } from "@mortise/tasks";
+import { type Execute, taskDigest } from "@mortise/tasks";
+import { type AskOnce, planVerification, type VerificationWish, verify } from "@mortise/verifier";
 
-const SANDBOX_ALLOWANCE_MS = 30_000;
 /** A manager that is away for a moment says nothing about the task. */
 const RETRIES = {
   attempts: 15,
@@ -17,51 +16,40 @@ const RETRIES = {
   isRetryable: (error: unknown) => error instanceof MortiseError && error.disposition === "retry",
 };
 
-/**
- * An executor for `validateTask`. `manager` is asked for at each attempt; `run` names the run in its records;
- * `signal` ends the waiting for a manager that is away.
- */
+/** Asks whichever manager is there, again while it is away; `signal` ends the waiting. */
+export function askManager(manager: () => Client<typeof SandboxService>, signal: AbortSignal): AskOnce {
+  return (request, options) => retry(() => manager().runOnce(request, options), { ...RETRIES, signal });
+}
+
+/** An executor for `validateTask`. `manager` is asked for at each attempt; `run` names the run in its records. */
 export function executeInSandbox(
   manager: () => Client<typeof SandboxService>,
   run: string,
   signal: AbortSignal,
 ): Execute {
+  const ask = askManager(manager, signal);
   return async ({ task, solution, attempt }) => {
-    const { expected } = task.tests;
-    // The manager gives a sandbox the network its task asks for, or fails.
-    const isNetworkClosed = task.verifier.network.mode === "no-network";
-    const invalid = (reason: string, failed: readonly string[] = []) => ({
-      outcome: "invalid" as const,
+    const wish: VerificationWish = {
+      run,
+      trial: `validate-${task.id}-${solution}-${attempt}`,
+      ref: { id: task.id, digest: taskDigest(task) },
+      change: { kind: solution === "gold" ? "solution" : "none" },
+      timeoutMs: task.verifier.timeoutSec * 1000,
+    };
+    const plan = planVerification(task, wish);
+    const { judged } = await verify(task, wish, plan, ask, signal);
+    const { outcome, reason } = judged;
+    const failed = judged.tests.filter(({ status }) => status !== "passed").map(({ name }) => name);
+    const told = {
       failed,
-      reason,
-      isNetworkClosed,
-    });
-    if (expected === undefined) return invalid("it has no tests/expected.json");
-    const nonce = randomBytes(16).toString("hex");
-    const timeoutMs = task.verifier.timeoutSec * 1000;
-    const runOnce = () =>
-      manager().runOnce(
-        {
-          run,
-          trial: `validate-${task.id}-${solution}-${attempt}`,
-          task: { id: task.id, digest: taskDigest(task) },
-          argv: ["/bin/sh", "/tests/test.sh"],
-          environment: task.verifier.env,
-          withTests: true,
-          withSolution: solution === "gold",
-          timeoutMs,
-          stdin: new TextEncoder().encode(`${nonce}\n`),
-        },
-        { deadlineMs: timeoutMs + SANDBOX_ALLOWANCE_MS },
-      );
-    const ran = await retry(runOnce, { ...RETRIES, signal });
-    if (ran.failureCode !== "") return invalid(`${ran.failureCode}: ${ran.failureReason}`);
-    if (expected.format === "log") return { ...gradeTaskLog(task, expected, ran), isNetworkClosed };
-    const report = parseReport(expected.format, new TextDecoder().decode(ran.stdout), nonce);
-    const judgement = judge([...expected.failToPass, ...expected.passToPass], report, ran);
-    const failed = judgement.tests.filter(({ status }) => status !== "passed").map(({ name }) => name);
-    if (judgement.outcome === "resolved" || judgement.outcome === "unresolved")
-      return { outcome: judgement.outcome, failed, isNetworkClosed };
-    return invalid(`${judgement.outcome}: ${judgement.reason}`, failed);
+      // The manager gives a sandbox the network its task asks for, or fails.
+      isNetworkClosed: task.verifier.network.mode === "no-network",
+      protection: {
+        channel: plan.facts.runner ?? "none",
+        alteredTests: plan.counter?.tests.length ?? 0,
+      },
+    };
+    if (outcome === "resolved" || outcome === "unresolved") return { ...told, outcome };
+    return { ...told, outcome: "invalid", reason: `${outcome}: ${reason}` };
   };
 }

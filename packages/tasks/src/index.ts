@@ -52,6 +52,7 @@ export {
   type Execution,
   type ExecutionResult,
   GOLD_ATTEMPTS,
+  type Protection,
   type TaskValidation,
   type ValidateOptions,
   validateTask,

@@ -1,6 +1,6 @@
 /**
- * Owns `mortise tasks validate`: which tasks are run how often, what is kept of it, and the report. The runs are
- * packages/tasks'.
+ * Owns `mortise tasks validate`: which tasks are run how often, what is kept of it, and the report. Tasks are judged as
+ * the verifier judges trials, in sandboxes of this machine; as plain processes only where that is asked for.
  */
 import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -37,8 +37,7 @@ interface ValidateFlags {
   readonly noop: number;
   readonly jobs: number;
   readonly network: "closed" | "host";
-  /** Where tasks run; absent: in sandboxes when any of them exists only as an image. */
-  readonly in?: "process" | "sandbox";
+  readonly in: "process" | "sandbox";
   readonly again: boolean;
 }
 
@@ -60,15 +59,17 @@ export function addTasksValidate(tasks: Command, output: () => OutputOptions): v
     .option("--noop <n>", "runs of doing nothing", atLeastOne, 1)
     .option("--jobs <n>", "tasks at once", atLeastOne, availableParallelism())
     .addOption(
-      new Option("--network <which>", "run without a network where this host allows it, or with its own")
+      new Option("--network <which>", "of processes: none where this host allows it, or its own")
         .choices(["closed", "host"])
         .default("closed"),
     )
     .addOption(
       new Option(
         "--in <where>",
-        "run as processes of this user, or in sandboxes of this machine; sandboxes without it when a task needs an image",
-      ).choices(["process", "sandbox"]),
+        "as the verifier judges, in sandboxes of this machine; or as plain processes of this user, whose output is read",
+      )
+        .choices(["sandbox", "process"])
+        .default("sandbox"),
     )
     .option("--again", "run what was validated as often before", false)
     .action(async (directory: string, flags: ValidateFlags) => {
@@ -102,9 +103,8 @@ function planOf(directory: string, flags: ValidateFlags): Plan {
 }
 
 async function validate(plan: Plan, output: OutputOptions): Promise<number> {
-  const where = plan.in ?? (plan.ids.some((id) => needsImage(plan, id)) ? "sandbox" : "process");
   const { validations, kept } =
-    where === "sandbox" ? await validateInSandboxes(plan) : await validateAsProcesses(plan);
+    plan.in === "sandbox" ? await validateInSandboxes(plan) : await validateAsProcesses(plan);
   const invalid = validations.filter(({ isValid }) => !isValid);
   const quarantined = plan.isKept ? writeQuarantine(plan.root).length : 0;
   const figures = figuresOf(validations);
@@ -122,16 +122,14 @@ async function validate(plan: Plan, output: OutputOptions): Promise<number> {
     () => [
       ...invalid.flatMap(({ id, problems }) => problems.map((problem) => `${id}: ${problem}`)),
       `${validations.length} tasks validated${kept === 0 ? "" : ` (${kept} before)`}, ${invalid.length} invalid`,
+      ...(plan.in === "sandbox"
+        ? [`${figures.withChannel} with a channel, ${figures.withAlteredTests} with altered tests`]
+        : []),
       `${figures.flaky} flaky, ${figures.egressFree} egress-free; a gold run takes ${figures.medianWallMs} ms (median of medians), ${figures.maxWallMs} ms at most`,
       ...(quarantined === 0 ? [] : [`${quarantined} in ${join(plan.root, QUARANTINE)}`]),
     ],
   );
   return invalid.length === 0 ? 0 : EXIT_OPERATOR;
-}
-
-/** Process and shell of this host are not enough. */
-function needsImage({ root }: Plan, id: string): boolean {
-  return loadTask(join(root, id)).environment.repository === undefined;
 }
 
 interface Validated {
@@ -156,7 +154,7 @@ async function validateAsProcesses(plan: Plan): Promise<Validated> {
 async function validateInSandboxes(plan: Plan): Promise<Validated> {
   return withLocalSandboxes(plan.root, note, async ({ backend, client, stop }) => {
     note(`sandbox backend: ${backend}`);
-    return validateAll(plan, `sandbox (${backend})`, executeInSandbox(client, VALIDATION_RUN, stop));
+    return validateAll(plan, `verifier (${backend})`, executeInSandbox(client, VALIDATION_RUN, stop));
   });
 }
 
@@ -191,6 +189,8 @@ function figuresOf(validations: readonly TaskValidation[]) {
   const medians = validations.flatMap(({ wallMs }) => wallMs?.median ?? []).sort((a, b) => a - b);
   return {
     flaky: validations.filter(({ flakeRate }) => flakeRate > 0).length,
+    withChannel: validations.filter(({ protection }) => (protection?.channel ?? "none") !== "none").length,
+    withAlteredTests: validations.filter(({ protection }) => (protection?.alteredTests ?? 0) > 0).length,
     egressFree: validations.filter(({ isEgressFree }) => isEgressFree === true).length,
     medianWallMs: medians[Math.floor((medians.length - 1) / 2)] ?? 0,
     maxWallMs: Math.max(0, ...validations.map(({ wallMs }) => wallMs?.max ?? 0)),

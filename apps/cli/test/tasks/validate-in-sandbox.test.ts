@@ -1,4 +1,4 @@
-/** `mortise tasks validate --in sandbox` on bundled tasks: sandboxes of its own, and nothing left of them. Uses dist. */
+/** `mortise tasks validate` on bundled tasks: sandboxes of its own, and nothing left of them. Uses dist. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -27,7 +27,7 @@ test.skipIf(!runc.ok)(
     const own = mkdtempSync(join(base, "tmp-"));
     const { status, stdout, stderr } = spawnSync(
       process.execPath,
-      [MAIN, "tasks", "validate", tasks, "--gold", "1", "--in", "sandbox", "--json"],
+      [MAIN, "tasks", "validate", tasks, "--gold", "1", "--json"],
       { encoding: "utf8", env: { ...process.env, TMPDIR: own } },
     );
     expect(status, stderr).toBe(2);
@@ -41,7 +41,7 @@ test.skipIf(!runc.ok)(
       ]),
     });
     expect(JSON.parse(readFileSync(join(tasks, "validation", `${good}.json`), "utf8")).executor).toBe(
-      "sandbox (runc)",
+      "verifier (runc)",
     );
     expect(readdirSync(own)).toEqual([]);
     expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(own);
@@ -55,11 +55,10 @@ test.skipIf(!runc.ok)(
     const tasks = join(base, "interrupted");
     generateDemoTasks(tasks, { seed: 1, train: 2, heldOut: 1 });
     const own = mkdtempSync(join(base, "tmp-"));
-    const child = spawn(
-      process.execPath,
-      [MAIN, "tasks", "validate", tasks, "--gold", "50", "--in", "sandbox", "--jobs", "1"],
-      { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, TMPDIR: own } },
-    );
+    const child = spawn(process.execPath, [MAIN, "tasks", "validate", tasks, "--gold", "50", "--jobs", "1"], {
+      stdio: ["ignore", "ignore", "pipe"],
+      env: { ...process.env, TMPDIR: own },
+    });
     const ended = once(child, "exit");
     let said = "";
     child.stderr.setEncoding("utf8").on("data", (text: string) => {

@@ -1,4 +1,4 @@
-/** `mortise tasks validate` on bundled tasks: figures, what is kept, the quarantine list. Uses dist. */
+/** `mortise tasks validate --in process` on bundled tasks: figures, what is kept, the quarantine list. Uses dist. */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,9 +19,13 @@ beforeEach(() => {
 afterEach(() => rmSync(join(directory, ".."), { recursive: true, force: true }));
 
 function validate(...args: string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, "tasks", "validate", ...args], {
-    encoding: "utf8",
-  });
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [MAIN, "tasks", "validate", "--in", "process", ...args],
+    {
+      encoding: "utf8",
+    },
+  );
   return { status, stdout, stderr };
 }
 

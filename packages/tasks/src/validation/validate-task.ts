@@ -22,6 +22,15 @@ export interface ExecutionResult {
   readonly reason?: string;
   /** Whether the tests ran without any network but loopback. */
   readonly isNetworkClosed: boolean;
+  /** How results of this task are kept from being forged; absent where they were only read. */
+  readonly protection?: Protection;
+}
+
+export interface Protection {
+  /** The test runner that reports on a channel of the verifier's; `none` where only its output is read. */
+  readonly channel: string;
+  /** Hidden tests that are run again altered, so that they have to fail. */
+  readonly alteredTests: number;
 }
 
 /** Runs one attempt in a fresh copy of the task's environment and grades it. */
@@ -46,6 +55,7 @@ export interface TaskValidation {
   readonly wallMs?: { readonly median: number; readonly max: number };
   /** Whether the gold solution was shown to resolve without a network, every time. */
   readonly isEgressFree: boolean;
+  readonly protection?: Protection;
   /** One sentence per reason the task is not valid. */
   readonly problems: readonly string[];
 }
@@ -101,6 +111,7 @@ export async function validateTask(
     isEgressFree:
       gold.length > 0 &&
       gold.every(({ outcome, isNetworkClosed }) => isNetworkClosed && outcome === "resolved"),
+    ...protectionOf([...gold, ...noop]),
     problems: [...new Set(problems)],
   };
 }
@@ -130,6 +141,11 @@ function wallTime(gold: readonly TimedResult[]): Pick<TaskValidation, "wallMs"> 
   const times = gold.map(({ wallMs }) => Math.round(wallMs)).sort((a, b) => a - b);
   if (times.length === 0) return {};
   return { wallMs: { median: times[Math.floor((times.length - 1) / 2)]!, max: times.at(-1)! } };
+}
+
+function protectionOf(results: readonly TimedResult[]): Pick<TaskValidation, "protection"> {
+  const protection = results.find((result) => result.protection !== undefined)?.protection;
+  return protection === undefined ? {} : { protection };
 }
 
 /** Without a solution exactly the fail-to-pass tests must fail; anything else means the lists are wrong. */

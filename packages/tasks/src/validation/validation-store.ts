@@ -27,6 +27,7 @@ const Stored = z.strictObject({
     flakyTests: z.array(z.string()),
     wallMs: z.strictObject({ median: z.number(), max: z.number() }).exactOptional(),
     isEgressFree: z.boolean(),
+    protection: z.strictObject({ channel: z.string(), alteredTests: z.int() }).exactOptional(),
     problems: z.array(z.string()),
   }),
 });

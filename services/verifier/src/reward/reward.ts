@@ -6,6 +6,7 @@
  *     never taken back by what was printed.
  * H2  Missing, empty, unreadable: invalid with the reason, never 0. Only a time or memory limit, which what is graded
  *     can reach, is 0.
+ * H3  A reward that could not be written because of what was graded is that change's doing: invalid(tamper).
  */
 import { readFileSync } from "node:fs";
 import type { Task } from "@mortise/tasks";
@@ -19,7 +20,7 @@ import { MAX_REWARD_BYTES, readReward } from "./reward-files.js";
 import { REWARD_DIRECTORY, WATCH_DIRECTORY, WRAPPER } from "./verify-command.js";
 
 const VERIFY = "verify";
-const GRADER = "harbor-reward/1";
+const GRADER = "harbor-reward/2";
 const SCRIPT = "/tests/test.sh";
 
 export function planReward(task: Task, { ref, hasChange, timeoutMs }: PlanWish): Plan {
@@ -63,6 +64,8 @@ export function judgeRewardRun(_task: Task, run: RunRecord): Judged {
   const signs = signsIn(step.stderr, step.stdout);
   if (reading.kind === "none") {
     if (reading.fault === "contradiction") return invalid("tamper", reading.reason, parts);
+    if (run.hasChange && ending !== undefined && ending.blocked !== "")
+      return invalid("tamper", `what was graded keeps the verifier from writing ${ending.blocked}`, parts); // H3
     const reason = [reading.reason, `exit code ${step.exitCode}`, ...signs].join("; ");
     return invalid(reading.fault === "task" ? "task" : "infra", reason, parts);
   }
@@ -79,7 +82,13 @@ export function judgeRewardRun(_task: Task, run: RunRecord): Judged {
   };
 }
 
-const Ending = z.object({ nonce: z.string(), code: z.int(), left: z.int(), late: z.boolean() });
+const Ending = z.object({
+  nonce: z.string(),
+  code: z.int(),
+  left: z.int(),
+  late: z.boolean(),
+  blocked: z.string().default(""),
+});
 
 /** The wrapper's record, found by the nonce: what outlived the script may have written behind it. */
 function endingOf(step: RanStep, nonce: string): z.infer<typeof Ending> | undefined {

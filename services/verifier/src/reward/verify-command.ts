@@ -5,6 +5,8 @@
  * W1  The nonce is read before the script starts; the script's own input is empty.
  * W2  A reward that is written again after the script ended was not written by it: with processes left over, the files
  *     are looked at twice.
+ * W3  What stands in a reward's place and is no plain file, and a directory nobody can write to, keep a verifier from
+ *     writing: what is graded made them.
  */
 export const REWARD_DIRECTORY = "/logs/verifier";
 /** Where the wrapper keeps what only it needs. */
@@ -32,6 +34,11 @@ if [ "$left" -gt 0 ]; then
     [ "$file" -nt ${WATCH_DIRECTORY}/end ] && late=true
   done
 fi
-printf '\\n{"nonce":"%s","code":%d,"left":%d,"late":%s}\\n' "$nonce" "$code" "$left" "$late" >&2
+blocked=
+[ -L ${REWARD_DIRECTORY} ] || [ ! -d ${REWARD_DIRECTORY} ] || [ ! -w ${REWARD_DIRECTORY} ] && blocked=${REWARD_DIRECTORY}
+for file in ${REWARD_DIRECTORY}/reward.txt ${REWARD_DIRECTORY}/reward.json; do
+  if [ -L "$file" ] || { [ -e "$file" ] && { [ ! -f "$file" ] || [ ! -w "$file" ]; }; }; then blocked=$file; fi
+done
+printf '\\n{"nonce":"%s","code":%d,"left":%d,"late":%s,"blocked":"%s"}\\n' "$nonce" "$code" "$left" "$late" "$blocked" >&2
 exit "$code"
 `;

@@ -156,7 +156,7 @@ describe.skipIf(absent !== undefined)("a Harbor verifier", () => {
   test("a repair is resolved, a change that plants rewards and loops is not", async () => {
     const honest = task(HONEST);
     const repaired = await world.grade(honest, CALC.repaired);
-    expect(repaired).toMatchObject({ outcome: RESOLVED, reward: 1, grader: "harbor-reward/1" });
+    expect(repaired).toMatchObject({ outcome: RESOLVED, reward: 1, grader: "harbor-reward/2" });
     const planted = await world.grade(honest, {
       "logs/verifier/reward.txt": "1\n",
       "reward.txt": "1\n",
@@ -167,6 +167,21 @@ describe.skipIf(absent !== undefined)("a Harbor verifier", () => {
     const looping = await world.grade(honest, { "calc/__init__.py": loop + CALC.files["calc/__init__.py"] });
     expect(looping).toMatchObject({ outcome: INVALID_TAMPER, conclusive: true });
   }, 90_000);
+
+  test.each([
+    ["a directory", `os.mkdir("${V}/reward.txt")`],
+    ["a link that leads nowhere", `os.symlink("/nowhere/x", "${V}/reward.txt")`],
+    ["another directory", `os.rename("${V}", "/tmp/away")`],
+  ])(
+    "a change that puts %s in the reward's way is tampering",
+    async (_, code) => {
+      const change = { "calc/__init__.py": `import os\n${code}\n${CALC.files["calc/__init__.py"]}` };
+      const verdict = await world.grade(task(HONEST), change);
+      expect([verdict.reason, verdict.outcome]).toEqual([verdict.reason, INVALID_TAMPER]);
+      expect(verdict.reason).toContain("keeps the verifier from writing");
+    },
+    60_000,
+  );
 
   test("every key is a component of the reward", async () => {
     const verdict = await world.grade(task(`echo '{"reward": 0.5, "style": 0.25}' > ${V}/reward.json`));
