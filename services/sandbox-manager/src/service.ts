@@ -16,6 +16,7 @@ import type { SandboxBackend } from "./backend/types.js";
 import { RecordStore } from "./content-store.js";
 import { TaskImages } from "./images/build/task-images.js";
 import { ManagerMetrics } from "./manager-metrics.js";
+import { RemoteHarnesses } from "./remote/remote-harnesses.js";
 import { RunOnce } from "./run-once.js";
 import { bindingOf } from "./sandbox-service.js";
 import { registryOf, selectBackend } from "./select-backend.js";
@@ -45,7 +46,7 @@ async function start(ctx: ServiceContext): Promise<Running> {
   const parts = assemble(ctx, backend);
   const { trials, prewarmer, templates, kept, context, harnesses } = parts;
   void harnesses.prepareAll();
-  await trials.reportLost(context.journal.leftovers());
+  await trials.recover(context.journal.leftovers());
   const consuming = await ctx.bus.consume({
     stream: "WORK",
     durable: "launch",
@@ -99,9 +100,10 @@ function assemble(ctx: ServiceContext, backend: SandboxBackend) {
     onFault: (error) => log.warn({ event: "template.not-released", err: error }),
   });
   const kept = new KeptSandboxes({ backend, clock, log, maxKept: site.sandbox.maxKept });
-  const tools = { context, backend, tasks, harnesses, templates, gate, kept };
+  const remotes = new RemoteHarnesses(site, clock);
+  const tools = { context, backend, tasks, harnesses, remotes, templates, gate, kept };
   const trials = new Trials(tools);
-  const prewarmer = new Prewarmer({ tasks, templates, harnesses, log });
+  const prewarmer = new Prewarmer({ tasks, templates, harnesses, remotes, log });
   const scratchDirectory = emptied(path.join(ctx.stateDirectory, "diffs"));
   const runOnce = new RunOnce({ context, backend, tasks, gate, scratchDirectory });
   return { ...tools, trials, prewarmer, runOnce };

@@ -28,6 +28,7 @@ beforeEach(() => {
       lease: async () => ({ value: undefined as never, release: () => void released++ }),
     },
     harnesses: { get: async () => undefined as never },
+    remotes: { get: () => undefined },
     log: createLog({ service: "test", level: "silent" }),
   });
 });

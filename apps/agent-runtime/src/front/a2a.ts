@@ -1,5 +1,5 @@
 /**
- * Owns invocations as tasks of the A2A protocol: what a message asks, how a task's states and its artifact tell what
+ * Owns invocations as tasks of the A2A protocol: what a message asks, how a task's states and its artifacts tell what
  * became of it. A second message with the id of the first makes a second task about the same invocation, never a second
  * run. Does not decide what is begun (invocation/).
  */
@@ -23,7 +23,8 @@ import type { Invocation, Invocations } from "../invocation/invocations.js";
 import { unknown } from "./agentcore.js";
 
 const JSON_MEDIA_TYPE = "application/json";
-const ARTIFACT_ID = "result";
+/** Far below the 4 MiB that the library takes of one event, in base64. */
+const PIECE_BYTES = 1024 * 1024;
 /** A stream that is silent is taken for dead by what lies between. */
 const HEARTBEAT_MS = 15_000;
 
@@ -66,15 +67,16 @@ export class InvocationExecutor implements AgentExecutor {
       unfollow();
       this.#byTask.delete(taskId);
     });
-    bus.publish(
-      AgentEvent.artifactUpdate({
-        ...name,
-        artifact: artifact(result),
-        append: false,
-        lastChunk: true,
-        metadata: undefined,
-      }),
-    );
+    for (const { isMore, ...one } of artifacts(result))
+      bus.publish(
+        AgentEvent.artifactUpdate({
+          ...name,
+          artifact: one,
+          append: isMore,
+          lastChunk: false,
+          metadata: undefined,
+        }),
+      );
     say(finalState(result), { phase: "ended", outcome: result.outcome });
     bus.finished();
   };
@@ -133,21 +135,33 @@ function finalState({ outcome: { kind } }: InvocationResult): TaskState {
   return kind === "refused" || kind === "lost" ? TaskState.TASK_STATE_FAILED : TaskState.TASK_STATE_COMPLETED;
 }
 
-/** Bytes are parts of their own: they need no second base64 in it. */
-function artifact({ patch, transcript, ...rest }: InvocationResult): Artifact {
-  const { archive, ...about } = transcript ?? { archive: "" };
-  return {
-    artifactId: ARTIFACT_ID,
-    name: "result",
-    description: "What became of the invocation, the change and the harness's own transcript.",
-    parts: [
-      dataPart({ ...rest, ...(transcript === undefined ? {} : { transcript: { ...about, archive: "" } }) }),
-      ...(patch === undefined ? [] : [rawPart(patch, PATCH_MEDIA_TYPE, "change.tar")]),
-      ...(transcript === undefined ? [] : [rawPart(archive, TRANSCRIPT_MEDIA_TYPE, "transcript.tar.gz")]),
-    ],
-    metadata: undefined,
-    extensions: [],
-  };
+/**
+ * The result, and what is bytes in it as artifacts of their own, in pieces: readers of event streams bound one event.
+ */
+function* artifacts({
+  patch,
+  transcript,
+  ...rest
+}: InvocationResult): Generator<Artifact & { isMore: boolean }> {
+  const { archive, ...about } = transcript ?? { archive: undefined };
+  const shown = transcript === undefined ? {} : { transcript: { ...about, archive: "" } };
+  yield { ...artifact("result", [dataPart({ ...rest, ...shown })]), isMore: false };
+  yield* pieces("change", PATCH_MEDIA_TYPE, patch);
+  yield* pieces("transcript", TRANSCRIPT_MEDIA_TYPE, archive);
+}
+
+function* pieces(id: string, mediaType: string, base64: string | undefined) {
+  if (base64 === undefined) return;
+  const bytes = Buffer.from(base64, "base64");
+  for (let at = 0; at < bytes.byteLength; at += PIECE_BYTES)
+    yield {
+      ...artifact(id, [rawPart(bytes.subarray(at, at + PIECE_BYTES), mediaType, id)]),
+      isMore: at > 0,
+    };
+}
+
+function artifact(id: string, parts: Part[]): Artifact {
+  return { artifactId: id, name: id, description: "", parts, metadata: undefined, extensions: [] };
 }
 
 function dataPart(value: unknown): Part {
@@ -159,9 +173,9 @@ function dataPart(value: unknown): Part {
   };
 }
 
-function rawPart(base64: string, mediaType: string, filename: string): Part {
+function rawPart(bytes: Uint8Array, mediaType: string, filename: string): Part {
   return {
-    content: { $case: "raw", value: Buffer.from(base64, "base64") },
+    content: { $case: "raw", value: Buffer.from(bytes) },
     mediaType,
     filename,
     metadata: undefined,

@@ -7,6 +7,7 @@
  */
 import type { PrewarmRequest, TaskRef } from "@mortise/contracts";
 import { fromUnknown, type Log } from "@mortise/kernel";
+import type { RemoteHarnesses } from "../remote/remote-harnesses.js";
 import type { HarnessShelf } from "./harnesses.js";
 import type { TaskShelf } from "./tasks.js";
 import type { TemplateShelf } from "./templates.js";
@@ -15,6 +16,7 @@ export interface PrewarmerOptions {
   readonly tasks: Pick<TaskShelf, "get">;
   readonly templates: Pick<TemplateShelf, "lease">;
   readonly harnesses: Pick<HarnessShelf, "get">;
+  readonly remotes: Pick<RemoteHarnesses, "get">;
   readonly log: Log;
 }
 
@@ -69,12 +71,16 @@ export class Prewarmer {
   }
 
   async #prepare({ run, harness, task }: { run: string; harness: string; task: TaskRef }): Promise<void> {
-    const { tasks, templates, harnesses, log } = this.#options;
+    const { tasks, templates, harnesses, remotes, log } = this.#options;
     const since = performance.now();
     try {
-      await harnesses.get(harness);
-      const lease = await templates.lease(await tasks.get(task), { run });
-      lease.release();
+      // Of what runs elsewhere only the task is needed here, to read and grade its change.
+      if (remotes.get(harness) !== undefined) await tasks.get(task);
+      else {
+        await harnesses.get(harness);
+        const lease = await templates.lease(await tasks.get(task), { run });
+        lease.release();
+      }
       log.debug({ event: "task.prewarmed", run, task: task.id, ms: Math.round(performance.now() - since) });
     } catch (error) {
       // Its own trials will say so where it counts.

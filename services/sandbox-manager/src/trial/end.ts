@@ -93,7 +93,7 @@ async function changeOf(patch: Patch, { bus }: EndTools) {
 }
 
 /** How many changes are not in the patch, by reason. */
-function leftOutOf({ skipped }: Patch): Record<string, number> {
+export function leftOutOf({ skipped }: Patch): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { reason } of skipped) counts[reason] = (counts[reason] ?? 0) + 1;
   return counts;

@@ -85,7 +85,7 @@ export class Setup {
   async run(): Promise<Prepared> {
     const { harnesses, templates } = this.#tools;
     const harness = await this.#withinQueue(harnesses.get(this.#work.harness));
-    const task = await this.#task();
+    const task = await this.task();
     const template = await this.#withinSetup(templates.lease(task, this.#work), (late) => late.release());
     try {
       return await this.#start({ task, harness, template });
@@ -107,7 +107,7 @@ export class Setup {
    * The task with its image. Building one from its Dockerfile is a stage of its own, whichever trial began it; so is
    * waiting for a registry that says to come again later.
    */
-  async #task(): Promise<ShelvedTask> {
+  async task(): Promise<ShelvedTask> {
     const { tasks, context } = this.#tools;
     const limitMs = this.#work.rateLimitTimeoutMs || DEFAULT_RATE_LIMIT_TIMEOUT_MS;
     for (;;) {

@@ -10,17 +10,21 @@
 import { type LaunchWork, MortiseError, Stage, TerminationReason } from "@mortise/contracts";
 import { fromUnknown } from "@mortise/kernel";
 import type { ExecResult, SandboxBackend } from "../backend/types.js";
+import type { RemoteHarnesses } from "../remote/remote-harnesses.js";
+import { assertAllowed, prepareRemote, type RemoteStage } from "../remote/remote-stage.js";
 import type { HarnessShelf } from "../shelf/harnesses.js";
 import type { TaskShelf } from "../shelf/tasks.js";
 import type { TemplateShelf } from "../shelf/templates.js";
 import { withinTime } from "../shelf/within-time.js";
 import type { StartGate } from "../start-gate.js";
-import { endOf, type TrialEnd } from "./end.js";
+import type { AgentStage } from "./agent-stage.js";
+import type { TrialEnd } from "./end.js";
 import type { KeptSandboxes } from "./kept.js";
+import type { JournalledLease, RemoteEntry } from "./lease-journal.js";
+import { LocalStage } from "./local-stage.js";
 import type { ManagerContext } from "./manager-context.js";
-import { proofOf } from "./proof.js";
 import type { ProofInit } from "./reports.js";
-import { type Prepared, Setup } from "./setup.js";
+import { Setup } from "./setup.js";
 import { StageClock } from "./stage-clock.js";
 import { isFailure, keeps } from "./termination.js";
 
@@ -29,8 +33,6 @@ const DEFAULT_AGENT_TIMEOUT_MS = 600_000;
 const DEFAULT_WARM_TIMEOUT_MS = 600_000;
 const DEFAULT_CLEANUP_TIMEOUT_MS = 60_000;
 const DEFAULT_KEEP_MS = 3_600_000;
-/** The backend ends the agent at its limit; a backend that does not answer by then has lost it. */
-const AGENT_GRACE_MS = 30_000;
 /** A sandbox that waited longer is proved again before its agent starts. */
 const PROOF_AGE_MS = 60_000;
 
@@ -39,6 +41,7 @@ export interface TrialTools {
   readonly backend: SandboxBackend;
   readonly tasks: TaskShelf;
   readonly harnesses: HarnessShelf;
+  readonly remotes: RemoteHarnesses;
   readonly templates: TemplateShelf;
   readonly gate: StartGate;
   readonly kept: KeptSandboxes;
@@ -86,51 +89,70 @@ export class Trial {
    * the launch may be tried again, here or elsewhere.
    */
   async run(): Promise<void> {
-    const prepared = await this.#prepare();
-    if (prepared === undefined) return;
-    this.#proof = prepared.proof;
+    const stage = await this.#prepare();
+    if (stage === undefined) return;
+    this.#proof = stage.proof;
     try {
-      await this.#announceAndRun(prepared);
+      await this.#announceAndRun(stage);
     } finally {
-      await prepared.release(); // L4
+      await stage.release(); // L4
     }
   }
 
-  async #announceAndRun(prepared: Prepared): Promise<void> {
+  /**
+   * Goes on with an agent that an earlier process of this manager left running in a remote runtime, under the lease it
+   * was announced with. Begins nothing: what the runtime does not know any more is lost (L2).
+   */
+  async takeUp(
+    stage: RemoteStage,
+    { sequence, remote }: JournalledLease & { remote: RemoteEntry },
+  ): Promise<void> {
+    this.#proof = stage.proof;
+    try {
+      await this.#conclude(stage, sequence, () => stage.takeUp(remote, this.#abort.signal));
+    } finally {
+      this.#tools.context.journal.remove(this.lease);
+    }
+  }
+
+  async #announceAndRun(stage: AgentStage): Promise<void> {
     const { context } = this.#tools;
-    this.#clock.next(Stage.WARM, prepared.usage);
+    this.#clock.next(Stage.WARM, stage.usage);
     const rpcAddress = await context.rpcAddress();
     const after = await this.#publish({ case: "prepared", value: { rpcAddress } }, 0);
     // Another manager has announced this trial: it is theirs.
     if (after === undefined) return;
     this.#phase = "warm";
     context.metrics.prepared.inc();
-    const entry = { run: this.#work.run, trial: this.#work.trial, lease: this.lease, sequence: after };
-    context.journal.add(entry);
+    const { run, trial } = this.#work;
+    const journalled = (remote?: RemoteEntry) =>
+      context.journal.add({ run, trial, lease: this.lease, sequence: after, ...(remote && { remote }) });
+    journalled();
     try {
-      await this.#finish(prepared, after);
+      if (await this.#waitForSlot())
+        await this.#conclude(stage, after, () => this.#runHarness(stage, (remote) => journalled(remote)));
+      else await this.#reportWithoutResult(after);
     } finally {
       context.journal.remove(this.lease);
     }
   }
 
   /** L2 */
-  async #finish(prepared: Prepared, after: number): Promise<void> {
+  async #conclude(stage: AgentStage, after: number, running: () => Promise<ExecResult>): Promise<void> {
     try {
-      if (!(await this.#waitForSlot())) {
-        await this.#reportWithoutResult(after);
-        return;
-      }
-      await this.#probe(prepared);
+      // What was true when the sandbox was made need not be true after a long wait.
+      if (this.#clock.spentMs(Stage.WARM) > PROOF_AGE_MS) await stage.prove();
       this.#phase = "running";
       this.#clock.next(Stage.AGENT);
-      const result = await this.#runHarness(prepared);
+      const result = await running();
       this.#phase = "ending";
-      this.#nDenied = (await prepared.sandbox.stats()).nDenied;
-      this.#clock.next(Stage.CLEANUP, { ...result.usage, ...modelTimeOf(prepared) });
+      const { nDenied, ...model } = await stage.measured();
+      this.#nDenied = nDenied;
+      this.#clock.next(Stage.CLEANUP, { ...result.usage, ...model });
       const limitMs = this.#work.cleanupTimeoutMs || DEFAULT_CLEANUP_TIMEOUT_MS;
-      await this.#within(limitMs, "rollout.cleanupTimeoutMs", this.#reportEnd(prepared, result, after));
+      await this.#within(limitMs, "rollout.cleanupTimeoutMs", this.#reportEnd(stage, result, after));
     } catch (error) {
+      this.#proof = stage.proof;
       const known = fromUnknown(error, "MORTISE_SANDBOX_LOST", `trial ${this.#work.trial}`);
       this.#tools.context.log.error({ event: "trial.lost", ...this.#name(), err: known });
       await this.#reportFailure(TerminationReason.SANDBOX_LOST, known.code, known.message, after);
@@ -138,10 +160,15 @@ export class Trial {
   }
 
   /** Undefined when setup failed and that was reported. */
-  async #prepare(): Promise<Prepared | undefined> {
+  async #prepare(): Promise<AgentStage | undefined> {
+    const remote = this.#tools.remotes.get(this.#work.harness);
     try {
       const launch = { work: this.#work, lease: this.lease };
-      return await new Setup(launch, this.#tools, this.#clock, this.#abort.signal).run();
+      const setup = new Setup(launch, this.#tools, this.#clock, this.#abort.signal);
+      if (remote === undefined) return new LocalStage(await setup.run(), this.#tools);
+      assertAllowed(this.#work);
+      const { context } = this.#tools;
+      return await prepareRemote(this.#work, { context, remote, task: await setup.task() });
     } catch (error) {
       if (this.#termination !== undefined) {
         await this.#reportWithoutResult(0);
@@ -164,33 +191,21 @@ export class Trial {
     }
   }
 
-  /** What was true when the sandbox was made need not be true after a long wait. */
-  async #probe({ sandbox }: Prepared): Promise<void> {
-    const { context, backend } = this.#tools;
-    if (this.#clock.spentMs(Stage.WARM) > PROOF_AGE_MS) await proofOf(sandbox, context.records, backend);
-  }
-
-  #runHarness({ task, harness, sandbox, facts, user }: Prepared): Promise<ExecResult> {
+  #runHarness(stage: AgentStage, onRemote: (entry: RemoteEntry) => void): Promise<ExecResult> {
     const { sessionToken: token, agentTimeoutMs, overrides } = this.#work;
-    const wishMs = (task.task.agentTimeoutSec ?? Number.POSITIVE_INFINITY) * 1000;
+    const wishMs = (stage.task.task.agentTimeoutSec ?? Number.POSITIVE_INFINITY) * 1000;
     const multiplier = overrides?.agentTimeoutMultiplier || 1;
     const limitMs = Math.round(Math.min(wishMs, agentTimeoutMs || DEFAULT_AGENT_TIMEOUT_MS) * multiplier);
-    const running = sandbox.exec({
-      ...harness.command({ ...facts, token }), // L3
-      user,
-      timeoutMs: limitMs,
-      signal: this.#abort.signal,
-    });
-    return this.#within(limitMs + AGENT_GRACE_MS, "the agent did not end at its limit", running);
+    const { signal } = this.#abort;
+    const running = stage.run({ token, limitMs, signal, onRemote }); // L3
+    return this.#within(limitMs + stage.graceMs, "the agent did not end at its limit", running);
   }
 
-  async #reportEnd(prepared: Prepared, result: ExecResult, after: number): Promise<void> {
+  async #reportEnd(stage: AgentStage, result: ExecResult, after: number): Promise<void> {
     const { context } = this.#tools;
-    const token = this.#work.sessionToken;
-    const end = await endOf(prepared, result, {
-      bus: context.bus,
-      secrets: [token, ...prepared.task.secrets],
-    });
+    const secrets = [this.#work.sessionToken, ...stage.task.secrets].filter((secret) => secret !== "");
+    const end = await stage.end(result, { bus: context.bus, secrets });
+    this.#proof = stage.proof;
     const isCancelled = result.outcome.kind === "cancelled";
     const termination = isCancelled ? (this.#termination ?? end.termination) : end.termination;
     if (isFailure(termination)) {
@@ -200,7 +215,7 @@ export class Trial {
       await this.#reportFailure(termination, code, why, after);
       return;
     }
-    const keptUntilMs = isCancelled ? undefined : await this.#keep(prepared, termination);
+    const keptUntilMs = isCancelled ? undefined : await this.#keep(stage, termination);
     const denied = this.#nDenied === undefined ? {} : { deniedEgress: BigInt(this.#nDenied) };
     await this.#publish(
       { case: "ended", value: { ...end.report, ...denied, termination } },
@@ -211,16 +226,13 @@ export class Trial {
   }
 
   /** L4. Until when, if it is kept at all. What cannot be kept is no reason to lose a result. */
-  async #keep(
-    { task, sandbox, mounts, limits }: Prepared,
-    termination: TerminationReason,
-  ): Promise<number | undefined> {
+  async #keep(stage: AgentStage, termination: TerminationReason): Promise<number | undefined> {
     if (!keeps(this.#work.keep, termination)) return undefined;
     const { kept, context } = this.#tools;
     const { run, trial } = this.#work;
     try {
-      const snapshot = await sandbox.snapshot();
-      return kept.add({ run, trial, task, termination, snapshot, mounts, limits }, this.#keepMs);
+      const parts = await stage.keep();
+      return parts && kept.add({ run, trial, task: stage.task, termination, ...parts }, this.#keepMs);
     } catch (error) {
       const known = fromUnknown(error, "MORTISE_SANDBOX_LOST", `snapshot of trial ${trial}`);
       context.log.warn({ event: "trial.not-kept", ...this.#name(), err: known });
@@ -292,9 +304,4 @@ export class Trial {
   #name() {
     return { run: this.#work.run, trial: this.#work.trial, task: this.#work.task?.id, lease: this.lease };
   }
-}
-
-/** Where the backend can tell when a model request was open. */
-function modelTimeOf({ sandbox }: Prepared): { modelMs?: number } {
-  return sandbox.modelTimeMs === undefined ? {} : { modelMs: sandbox.modelTimeMs };
 }

@@ -5,11 +5,15 @@
  * T1  A launch whose trial has ended is done: it is acknowledged and nothing runs.
  * T2  A launch whose trial was announced by a lease that is not ours is lost: the agent may have spoken to the
  *     model, so it must not run a second time under the same name. It is reported once; a retry is a new trial.
+ * T3  An agent in a remote runtime does not end with its manager: the next process asks for it by its id and begins
+ *     nothing. A launch that is delivered again meanwhile is that trial's.
  */
-import { type LaunchWork, MortiseError, TerminationReason } from "@mortise/contracts";
-import { randomToken } from "@mortise/kernel";
+import { create } from "@bufbuild/protobuf";
+import { type LaunchWork, LaunchWorkSchema, MortiseError, TerminationReason } from "@mortise/contracts";
+import { fromUnknown, randomToken } from "@mortise/kernel";
 import type { Counts } from "../manager-metrics.js";
-import type { JournalledLease } from "./lease-journal.js";
+import { RemoteStage } from "../remote/remote-stage.js";
+import type { JournalledLease, RemoteEntry } from "./lease-journal.js";
 import { Trial, type TrialTools } from "./trial.js";
 
 /** Ended leases that still answer a repeated start, so that a late question is not taken for a loss. */
@@ -68,9 +72,13 @@ export class Trials {
     return live !== undefined;
   }
 
-  /** Reports leases an earlier process of this manager left behind. */
-  async reportLost(leftovers: readonly JournalledLease[]): Promise<void> {
+  /**
+   * Takes up what an earlier process of this manager left running in a remote runtime (T3), and reports its other
+   * leases as lost. Resolves when the former is known here and the latter is done.
+   */
+  async recover(leftovers: readonly JournalledLease[]): Promise<void> {
     for (const entry of leftovers) {
+      if (entry.remote !== undefined && this.#takeUp({ ...entry, remote: entry.remote })) continue;
       await this.#publishLost(entry, entry.lease, entry.sequence, "its sandbox-manager was restarted");
       this.#tools.context.journal.remove(entry.lease);
     }
@@ -81,6 +89,35 @@ export class Trials {
     this.#isStopping = true;
     for (const { trial } of this.#live.values()) trial.end(TerminationReason.SANDBOX_LOST);
     await Promise.allSettled([...this.#live.values()].map(({ done }) => done));
+  }
+
+  /** T3. False when its runtime is not in the site file any more. */
+  #takeUp(entry: JournalledLease & { readonly remote: RemoteEntry }): boolean {
+    const { context, tasks, remotes } = this.#tools;
+    const remote = remotes.get(entry.remote.harness);
+    if (remote === undefined) return false;
+    const { run, trial: name, lease } = entry;
+    const { task: ref, harness, limits } = entry.remote;
+    const work = create(LaunchWorkSchema, { run, trial: name, harness, task: ref });
+    const trial = new Trial(work, lease, this.#tools);
+    const key = keyOf(run, name);
+    const taking = async () => {
+      const task = await tasks.get(work.task);
+      await trial.takeUp(new RemoteStage({ context, remote, task, limits }, "taken up"), entry);
+    };
+    const done = taking()
+      .catch(async (error: unknown) => {
+        const { message } = fromUnknown(error, "MORTISE_SANDBOX_LOST", `trial ${name}`);
+        await this.#publishLost(entry, lease, entry.sequence, message);
+        context.journal.remove(lease);
+      })
+      .finally(() => {
+        this.#live.delete(key);
+        this.#remember(lease);
+      });
+    context.log.info({ event: "trial.taken-up", run, trial: name, lease, task: entry.remote.handle.task });
+    this.#live.set(key, { trial, done });
+    return true;
   }
 
   async #runUnlessSettled(work: LaunchWork, trial: Trial): Promise<void> {
