@@ -2,8 +2,9 @@
  * Owns the contracts of the system: generated messages and services, subjects, what the bus stores, who may
  * use it, configuration schemas, the error catalogue. No I/O; imported by every other package.
  */
-export * from "./config/docker-engine.js";
+
 export * from "./change-pattern.js";
+export * from "./config/docker-engine.js";
 export * from "./config/engine.js";
 export * from "./config/image-build.js";
 export { EvaluationProtocol } from "./config/protocol.js";
@@ -26,4 +27,5 @@ export * from "./gen/mortise/v1/work_pb.js";
 export * from "./identity.js";
 export * from "./invocation.js";
 export * from "./subjects.js";
+export * from "./task-faults.js";
 export * from "./topology.js";

@@ -2,7 +2,7 @@
  * Owns the termination policy of DESIGN §6 as data: for every reason a trial may end, whether it is verified
  * and what training may do with it. Does not act on it (see trial/reducer.ts, trial/standing.ts).
  */
-import { type ErrorCode, TerminationReason } from "@mortise/contracts";
+import { TerminationReason } from "@mortise/contracts";
 
 /**
  * verdict: trained with the verifier's reward. infra: out of statistics, loss and denominators, and retried.
@@ -36,22 +36,3 @@ export const TERMINATION_POLICY: Readonly<Record<TerminationReason, TerminationR
   [TerminationReason.STALE]: { isVerified: false, training: "stale" },
   [TerminationReason.TAMPER]: { isVerified: false, training: "tamper" },
 };
-
-/**
- * Reasons of a failed setup that lie in the task or its image: a further trial, here or elsewhere, would fail the same.
- * Such a trial is an invalid task, and not retried.
- */
-const TASK_FAULTS: ReadonlySet<string> = new Set<ErrorCode>([
-  "MORTISE_HARNESS_UNFIT",
-  "MORTISE_SANDBOX_IMAGE_INVALID",
-  "MORTISE_SANDBOX_IMAGE_LAYER",
-  "MORTISE_SANDBOX_IMAGE_OVER_LIMIT",
-  "MORTISE_SANDBOX_IMAGE_REFERENCE",
-  "MORTISE_SANDBOX_SEAL_ANSWER",
-  "MORTISE_TASK_INVALID",
-]);
-
-/** Whether a sandbox that was reported as failed with this error code says something about its task. */
-export function isTaskFault(code: string): boolean {
-  return TASK_FAULTS.has(code);
-}

@@ -6,6 +6,7 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import {
   CaptureRecordSchema,
+  type ErrorCode,
   ExclusionReason,
   filter,
   type GroupRecord,
@@ -133,8 +134,8 @@ export class FakeManager {
   readonly prewarmed: string[][] = [];
   running = 0;
   maxRunning = 0;
-  /** Trials whose setup fails. */
-  failsSetup: (trial: string) => boolean = () => false;
+  /** With which code a trial's setup fails; undefined when it does not. */
+  failsSetup: (trial: string) => ErrorCode | undefined = () => undefined;
   /** Trials never reported again once started. */
   isSilent: (trial: string) => boolean = () => false;
   agentMs = 15;
@@ -194,8 +195,9 @@ export class FakeManager {
   async #launch(work: LaunchWork): Promise<void> {
     const { trial } = work;
     this.launches.push(trial);
-    if (this.failsSetup(trial)) {
-      const failed = { termination: TerminationReason.SETUP_FAILED, code: "", reason: "made to fail" };
+    const code = this.failsSetup(trial);
+    if (code !== undefined) {
+      const failed = { termination: TerminationReason.SETUP_FAILED, code, reason: "made to fail" };
       return this.#report(trial, "ended", { case: "failed", value: failed as never });
     }
     let isCancelled = false;

@@ -1,6 +1,8 @@
 import {
+  ExclusionReason,
   GroupDisposition,
   MemberDisposition,
+  Outcome,
   RunPhase,
   TerminationReason,
   TrialState,
@@ -90,7 +92,8 @@ describe("a scheduler process on a real bus with fake peers", { timeout: 120_000
   it("repeats infrastructure failures in the same place, and excludes the place when they persist", async () => {
     const { manager } = await start({ steps: 1, groupsPerStep: 2, attempts: 0 });
     // One place fails once, another as often as it is tried.
-    manager.failsSetup = (trial) => trial === "g0-1" || trial.startsWith("g1-3");
+    manager.failsSetup = (trial) =>
+      trial === "g0-1" || trial.startsWith("g1-3") ? "MORTISE_SANDBOX_SETUP" : undefined;
     fixture.startScheduler();
     await fixture.finished();
     const [g0, g1] = (await fixture.groups()).sort((a, b) => Number(a.ordinal - b.ordinal));
@@ -112,6 +115,22 @@ describe("a scheduler process on a real bus with fake peers", { timeout: 120_000
     expect(g1!.disposition).toBe(GroupDisposition.ADMITTED);
     const retry = (await fixture.transitions()).find(({ trial }) => trial === "g0-1r1")!;
     expect([retry.retryOf, retry.retry, retry.slotInGroup]).toEqual(["g0-1", 1, 1]);
+  });
+
+  it("does not repeat a trial whose task cannot be prepared anywhere", async () => {
+    const { manager } = await start({ steps: 1, groupsPerStep: 1, attempts: 0 });
+    manager.failsSetup = (trial) => (trial.startsWith("g0-3") ? "MORTISE_TASK_BUILD" : undefined);
+    fixture.startScheduler();
+    await fixture.finished();
+    const [group] = await fixture.groups();
+    expect(group!.members.map(({ trial }) => trial).sort()).toEqual(["g0-0", "g0-1", "g0-2", "g0-3"]);
+    expect(group!.members.find(({ trial }) => trial === "g0-3")).toMatchObject({
+      disposition: MemberDisposition.EXCLUDED,
+      exclusion: ExclusionReason.TASK,
+      termination: TerminationReason.SETUP_FAILED,
+      outcome: Outcome.INVALID_TASK,
+    });
+    expect(manager.launches.filter((trial) => trial.startsWith("g0-3"))).toEqual(["g0-3"]);
   });
 
   it("goes on after SIGKILL: the same groups, no trial twice, staleness within the bound", async () => {

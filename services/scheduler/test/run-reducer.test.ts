@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import {
   ExclusionReason,
+  isTaskFault,
   Outcome,
   RunPhase,
   SessionSealedSchema,
@@ -13,7 +14,6 @@ import type { RunMessage, TrialFact } from "../src/run/messages.js";
 import { runReducer } from "../src/run/reducer.js";
 import { launchRoom } from "../src/run/slots.js";
 import { initialRunState, type RunState } from "../src/run/state.js";
-import { isTaskFault } from "../src/termination-policy.js";
 import type { Trial } from "../src/trial/trial.js";
 import { closedCount, SimulatedWorld, testPlan } from "./simulated-world.js";
 
@@ -116,9 +116,18 @@ describe("a trial", () => {
   });
 
   it("whose task is at fault is told from hosts that failed by the error's code", () => {
-    expect(isTaskFault("MORTISE_HARNESS_UNFIT")).toBe(true);
-    expect(isTaskFault("MORTISE_SANDBOX_SETUP")).toBe(false);
-    expect(isTaskFault("")).toBe(false);
+    for (const what of ["HARNESS_UNFIT", "SANDBOX_SEAL_ANSWER", "SANDBOX_IMAGE_UNKNOWN"])
+      expect(isTaskFault(`MORTISE_${what}`)).toBe(true);
+    for (const what of ["BUILD", "DIGEST", "INVALID", "UNKNOWN"])
+      expect(isTaskFault(`MORTISE_TASK_${what}`)).toBe(true);
+    for (const what of [
+      "SANDBOX_SETUP",
+      "SANDBOX_IMAGE_BUILD",
+      "SANDBOX_NOT_CLOSED",
+      "TRANSPORT_UNAVAILABLE",
+    ])
+      expect(isTaskFault(`MORTISE_${what}`)).toBe(false);
+    for (const no of ["", "toString", "MORTISE_TASK_NOBODY_KNOWS"]) expect(isTaskFault(no)).toBe(false);
   });
 });
 

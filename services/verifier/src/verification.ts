@@ -5,14 +5,15 @@
  * V1  The altered tests are run, in a sandbox of their own, only where the true ones alone would be resolved.
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type {
-  Content,
-  RunOnceRequestSchema,
-  RunOnceResponse,
-  SandboxLimits,
-  SandboxOverrides,
-  StageTime,
-  TaskRef,
+import {
+  type Content,
+  isTaskFault,
+  type RunOnceRequestSchema,
+  type RunOnceResponse,
+  type SandboxLimits,
+  type SandboxOverrides,
+  type StageTime,
+  type TaskRef,
 } from "@mortise/contracts";
 import type { Task } from "@mortise/tasks";
 import { type DiffChange, planWithDiff } from "./diff-change.js";
@@ -64,7 +65,7 @@ export function planVerification(task: Task, { ref, change, timeoutMs }: Verific
   return change.kind === "diff" ? planWithDiff(plan, change) : plan;
 }
 
-/** A sandbox that fails is a judgement too, invalid(infra). Rejects with what `ask` rejects with. */
+/** A sandbox that fails is a judgement too, invalid(infra) or invalid(task). Rejects with what `ask` rejects with. */
 export async function verify(
   task: Task,
   wish: VerificationWish,
@@ -76,7 +77,8 @@ export async function verify(
   const record = recordOf(plan, answer);
   if (answer.failureCode !== "") {
     const reason = `${answer.failureCode}: ${answer.failureReason}`;
-    return { record, judged: invalid("infra", reason, { grader: NOT_JUDGED }), stages: answer.stages };
+    const fault = isTaskFault(answer.failureCode) ? "task" : "infra";
+    return { record, judged: invalid(fault, reason, { grader: NOT_JUDGED }), stages: answer.stages };
   }
   const judged = judgeRun(task, record);
   if (judged.outcome !== "resolved" || plan.counter === undefined)

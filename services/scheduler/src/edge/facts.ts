@@ -6,6 +6,7 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import {
   filter,
+  isTaskFault,
   MetricsRecordSchema,
   type SandboxReport,
   SandboxReportSchema,
@@ -15,7 +16,6 @@ import {
 } from "@mortise/contracts";
 import { type Bus, type Following, fromUnknown } from "@mortise/kernel";
 import type { RunMessage, TrialFact } from "../run/messages.js";
-import { isTaskFault } from "../termination-policy.js";
 
 /** Starts following; resolves when what was stored at the start has been sent. */
 export async function followFacts(
