@@ -119,6 +119,11 @@ export const ERROR_CATALOGUE = {
     meaning: "The npm registry could not be reached.",
     fix: "Check the network, the registry and the proxy settings.",
   },
+  MORTISE_OPERATOR_PROTOCOLS: {
+    disposition: "terminal",
+    meaning: "Two results were measured under different protocols.",
+    fix: "Measure both under one protocol; what is meant to differ is named with --vary.",
+  },
   MORTISE_OPERATOR_RUN_EXISTS: {
     disposition: "terminal",
     meaning: "A run with this id exists already.",
