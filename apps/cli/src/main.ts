@@ -6,6 +6,7 @@ import { addCheck } from "./commands/check.js";
 import { addClean } from "./commands/clean.js";
 import { addCompose } from "./commands/compose.js";
 import { addConformance } from "./commands/conformance.js";
+import { addEval, addInfer } from "./commands/evaluation.js";
 import { addExport } from "./commands/export.js";
 import { addGrade } from "./commands/grade.js";
 import { addIntegrity } from "./commands/integrity.js";
@@ -35,6 +36,8 @@ for (const add of [
   addSite,
   addRun,
   addCheck,
+  addEval,
+  addInfer,
   addStatus,
   addReport,
   addExport,

@@ -16,6 +16,7 @@ import {
   runReport,
 } from "../report/run-report.js";
 import { FEWEST_TOKENS } from "../report/trial-facts.js";
+import { collected } from "../tasks/arguments.js";
 
 interface Flags {
   readonly checkpoint?: string;
@@ -25,6 +26,7 @@ interface Flags {
   readonly set?: string;
   readonly otherSet?: string;
   readonly score: string;
+  readonly vary: readonly string[];
 }
 
 export function addReport(program: Command, output: () => OutputOptions): void {
@@ -47,6 +49,12 @@ export function addReport(program: Command, output: () => OutputOptions): void {
       `what chooses among attempts for best@n: ${FEWEST_TOKENS}, or a component of the verdicts`,
       FEWEST_TOKENS,
     )
+    .option(
+      "--vary <field>",
+      "setting of the protocols that is meant to differ, such as shownTests; may be repeated",
+      collected,
+      [],
+    )
     .action(async (runId: string, otherId: string | undefined, flags: Flags) => {
       const { site, archive, otherArchive = archive } = flags;
       const run = await open(runId, { site, archive }, flags);
@@ -59,7 +67,7 @@ export function addReport(program: Command, output: () => OutputOptions): void {
         return;
       }
       const other = await open(otherId, { site, archive: otherArchive }, flags);
-      const comparison = compareRuns(run, other, { from: flags.set, to: flags.otherSet });
+      const comparison = compareRuns(run, other, { from: flags.set, to: flags.otherSet }, flags.vary);
       printResult(output(), { ...run.report, score: flags.score, other: other.report, comparison }, () => [
         ...reportLines(run.report),
         "",

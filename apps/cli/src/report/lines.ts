@@ -7,10 +7,11 @@ import type { RunReport, SetComparison } from "./run-report.js";
 const NAMED_TASKS = 8;
 
 export function reportLines(report: RunReport): string[] {
-  const { run, source, harness, harnessVersions, regraded, sets } = report;
+  const { run, source, harness, harnessVersions, protocol, regraded, sets } = report;
   const versions = harnessVersions.filter((version) => version !== "unknown");
   return [
     `run ${run}  (${source}, harness ${[harness ?? "unknown", ...versions].join(" ")})`,
+    ...(protocol === null ? [] : [`protocol ${protocol.name}  (${protocol.digest})`]),
     ...(regraded === 0 ? [] : [`${regraded} trials count with a later judgement of their evidence`]),
     ...sets.flatMap((set) => [
       "",
@@ -72,11 +73,12 @@ function behaviourLines(shown: SetBehaviour): string[] {
 }
 
 export function comparisonLines(comparison: SetComparison): string[] {
-  const { from, to, tasks, points, pointsInterval, onlyBefore, onlyAfter } = comparison;
+  const { from, to, tasks, points, pointsInterval, onlyBefore, onlyAfter, varied } = comparison;
   const side = ({ run, set }: SetComparison["from"]) => `${run}/${set}`;
   return [
     "",
     `${side(from)} -> ${side(to)}: ${tasks} tasks on both sides, ${onlyBefore} and ${onlyAfter} on one`,
+    ...varied.map(({ field, before, after }) => row("varied", `${field}: ${before} -> ${after}`)),
     row(
       "difference",
       points === null
@@ -90,21 +92,21 @@ export function comparisonLines(comparison: SetComparison): string[] {
   ];
 }
 
-function row(name: string, value: string): string {
+export function row(name: string, value: string): string {
   return `  ${name.padEnd(12)}${value}`;
 }
 
-function counts(by: Readonly<Record<string, number>>): string {
+export function counts(by: Readonly<Record<string, number>>): string {
   return Object.entries(by)
     .map(([name, count]) => `${count} ${name}`)
     .join(", ");
 }
 
-function percent(share: number): string {
+export function percent(share: number): string {
   return `${(100 * share).toFixed(1)} %`;
 }
 
-function interval(bounds: Interval | null): string {
+export function interval(bounds: Interval | null): string {
   return bounds === null ? "" : `[${bounds.map((bound) => (100 * bound).toFixed(1)).join(", ")}]`;
 }
 

@@ -10,6 +10,8 @@ import { type DescMessage, fromJson, type JsonValue, type MessageShape } from "@
 import { readArchive, readTurns } from "@mortise/archiver";
 import {
   CaptureRecordSchema,
+  EvaluationProtocol,
+  EvaluationRecordSchema,
   filter,
   MortiseError,
   type Regrade,
@@ -39,6 +41,8 @@ export interface RunHistory {
   readonly source: "streams" | "archive";
   /** Undefined where only an archive is left. */
   readonly config: RunConfig | undefined;
+  /** What the run's evaluation was made under; undefined where the run names none. */
+  readonly protocol: EvaluationProtocol | undefined;
   /** The transition that closed each trial, in the order they were closed. */
   readonly closed: readonly TrialTransition[];
   /** By trial. */
@@ -82,19 +86,26 @@ export function archiveOf({ archiver, state }: SiteConfig): string {
   return archiver.directory ?? join(state.directory, "archive");
 }
 
-export async function fromStreams(bus: Bus, run: string): Promise<RunHistory> {
+/** @param captures whether turns are wanted; a closed trial's own record has its seal all the same */
+export async function fromStreams(
+  bus: Bus,
+  run: string,
+  { captures = true }: { readonly captures?: boolean } = {},
+): Promise<RunHistory> {
   const told = new Told();
-  await readAll(bus, "CAPTURES", filter.captures(run), CaptureRecordSchema, ({ record }) => {
-    if (record.case === "turn") told.turns.push(record.value);
-    if (record.case === "sealed") told.seals.set(record.value.trial, record.value);
-  });
+  if (captures)
+    await readAll(bus, "CAPTURES", filter.captures(run), CaptureRecordSchema, ({ record }) => {
+      if (record.case === "turn") told.turns.push(record.value);
+      if (record.case === "sealed") told.seals.set(record.value.trial, record.value);
+    });
   await readAll(bus, "TRIALS", filter.trialStates(run), TrialTransitionSchema, (one) => told.transition(one));
   await readAll(bus, "TRIALS", filter.trialSandboxes(run), SandboxReportSchema, (report) => {
     told.sandboxes.set(report.trial, report);
   });
   await readAll(bus, "REWARDS", filter.rewards(run), VerdictSchema, (verdict) => told.verdict(verdict));
   await readAll(bus, "REWARDS", filter.regrades(run), RegradeSchema, (regrade) => told.regrade(regrade));
-  return told.history(run, "streams", await storedConfig(bus, run));
+  const config = await storedConfig(bus, run);
+  return told.history(run, "streams", config, config?.evaluation.protocol);
 }
 
 /** @param config as the run file has it, where there is one */
@@ -116,7 +127,16 @@ export async function fromArchive(
     told.sandboxes.set(report.trial, report);
   for (const verdict of await records("verdicts", VerdictSchema)) told.verdict(verdict);
   for (const regrade of await records("regrades", RegradeSchema)) told.regrade(regrade);
-  return told.history(run, "archive", config);
+  const evaluations = await records("evaluations", EvaluationRecordSchema);
+  const protocol = evaluations.map((evaluation) => evaluation.protocol).find((text) => text !== "");
+  return told.history(
+    run,
+    "archive",
+    config,
+    protocol === undefined
+      ? config?.evaluation.protocol
+      : parseStrict(EvaluationProtocol, JSON.parse(protocol), { source: `archived evaluation of ${run}` }),
+  );
 }
 
 /** H1 */
@@ -142,12 +162,18 @@ class Told {
     this.regraded.add(trial);
   }
 
-  history(run: string, source: RunHistory["source"], config: RunConfig | undefined): RunHistory {
+  history(
+    run: string,
+    source: RunHistory["source"],
+    config: RunConfig | undefined,
+    protocol: EvaluationProtocol | undefined,
+  ): RunHistory {
     const { turns, seals, sandboxes, verdicts, regraded } = this;
     return {
       run,
       source,
       config,
+      protocol,
       closed: [...this.closed.values()],
       ...{ turns, seals, sandboxes, verdicts, regraded },
     };

@@ -2,16 +2,19 @@
  * Owns the content of a report: a run's sets of trials, what ran them, and one set against another. Pure: of records
  * that were read (run-history.ts). How it is printed is lines.ts's; its keys are the JSON that scripts read.
  */
-import { MortiseError, type SandboxReport } from "@mortise/contracts";
+import { MortiseError } from "@mortise/contracts";
 import {
   attemptsBy,
   type Comparison,
   compareTasks,
+  type Difference,
+  protocolDigest,
   type SetReport,
   setReport,
   type TrialFact,
 } from "@mortise/evaluation";
 import type { behavioursOf, SetBehaviour } from "./behaviours.js";
+import { assertComparable, conditionsOf, harnessVersions } from "./conditions.js";
 import type { RunHistory } from "./run-history.js";
 import { setsOf, TRAINING, trialFacts } from "./trial-facts.js";
 
@@ -22,6 +25,8 @@ export interface RunReport {
   readonly harness: string | null;
   /** As the sandboxes reported them. */
   readonly harnessVersions: readonly string[];
+  /** What the run was measured under; null where it names none. */
+  readonly protocol: { readonly name: string; readonly digest: string } | null;
   /** Trials whose verdict is a later judgement of its evidence. */
   readonly regraded: number;
   readonly sets: readonly SetReport[];
@@ -33,6 +38,8 @@ export interface RunReport {
 export interface SetComparison extends Comparison {
   readonly from: { readonly run: string; readonly set: string };
   readonly to: { readonly run: string; readonly set: string };
+  /** What was meant to differ, and does. */
+  readonly varied: readonly Difference[];
 }
 
 /** A run's trials, read once for a report and what it is compared with. */
@@ -53,7 +60,8 @@ export function runReport(
     run: history.run,
     source: history.source,
     harness: history.config?.rollout.harness ?? null,
-    harnessVersions: [...new Set([...history.sandboxes.values()].flatMap(versionIn))],
+    harnessVersions: harnessVersions(history),
+    protocol: protocolOf(history),
     regraded: history.regraded.size,
     sets: setsOf(facts).map((set) => setReport(set, inSet(facts, set))),
     behaviour: "rows" in behaviours ? behaviours.rows : null,
@@ -63,19 +71,25 @@ export function runReport(
 
 /**
  * @param sets names; where absent the last evaluation of each run, or its training
- * @throws MortiseError MORTISE_OPERATOR_USAGE for a set a run does not have
+ * @param vary settings that are meant to differ
+ * @throws MortiseError MORTISE_OPERATOR_USAGE for a set a run does not have, MORTISE_OPERATOR_PROTOCOLS for sets that were
+ *   measured under different conditions
  */
 export function compareRuns(
   from: ReportedRun,
   to: ReportedRun,
   sets: { readonly from?: string | undefined; readonly to?: string | undefined },
+  vary: readonly string[] = [],
 ): SetComparison {
   const fromSet = chosenSet(from, sets.from, "--set");
   const toSet = chosenSet(to, sets.to, "--other-set");
+  const [before, after] = [inSet(from.facts, fromSet), inSet(to.facts, toSet)];
+  const varied = assertComparable(conditionsOf(from.history, before), conditionsOf(to.history, after), vary);
   return {
     from: { run: from.history.run, set: fromSet },
     to: { run: to.history.run, set: toSet },
-    ...compareTasks(attemptsBy(inSet(from.facts, fromSet)), attemptsBy(inSet(to.facts, toSet))),
+    varied,
+    ...compareTasks(attemptsBy(before), attemptsBy(after)),
   };
 }
 
@@ -105,6 +119,6 @@ function inSet(facts: readonly TrialFact[], set: string): TrialFact[] {
   return facts.filter((fact) => fact.set === set);
 }
 
-function versionIn({ fact }: SandboxReport): string[] {
-  return fact.case === "ended" && fact.value.harnessVersion !== "" ? [fact.value.harnessVersion] : [];
+function protocolOf({ protocol }: RunHistory): RunReport["protocol"] {
+  return protocol === undefined ? null : { name: protocol.name, digest: protocolDigest(protocol) };
 }

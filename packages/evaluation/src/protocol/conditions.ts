@@ -2,7 +2,7 @@
  * Owns whether two results were measured under the same conditions, and what differs where not. Model, harness and tasks
  * are what one compares; everything else has to agree.
  *
- * Q1  A result without a recorded protocol agrees with another one without, and with no other.
+ * Q1  Two results without a recorded protocol are compared as they are; one without and one with are not.
  * Q2  Names of protocols do not count; their settings do, each by its own name.
  * Q3  One harness in two versions is two harnesses. Two harnesses are a comparison of harnesses.
  * Q4  A task must be the same task on both sides, judged by the same graders.
@@ -32,6 +32,7 @@ const ABSENT = "–";
 
 /** Empty where the two may be compared. */
 export function differencesOf(before: Conditions, after: Conditions): Difference[] {
+  if (before.protocol === undefined && after.protocol === undefined) return []; // Q1
   return [
     ...protocolDifferences(before.protocol, after.protocol),
     ...versionDifference(before, after),
@@ -41,7 +42,6 @@ export function differencesOf(before: Conditions, after: Conditions): Difference
 
 function protocolDifferences(before: Conditions["protocol"], after: Conditions["protocol"]): Difference[] {
   if (before === undefined || after === undefined) {
-    if (before === after) return []; // Q1
     const told = (one: Conditions["protocol"]) => (one === undefined ? "none recorded" : String(one[NAME]));
     return [{ field: "protocol", before: told(before), after: told(after) }];
   }

@@ -30,6 +30,24 @@ const ORPHAN_PATIENCE_MS = 60_000;
  *   cannot be kept up
  */
 export async function keepSiteUp(siteFile: string, view: SiteView): Promise<void> {
+  try {
+    await withSiteUp(siteFile, view, async (stop, show) => {
+      for (;;) {
+        show();
+        await sleep(REFRESH_MS, undefined, stop);
+      }
+    });
+  } catch (error) {
+    if (!(error instanceof Interrupted)) throw error;
+  }
+}
+
+/**
+ * Starts the shared services, calls `use`, and drains everything whatever becomes of it. `use` is given a signal that is
+ * aborted when it is interrupted or a service cannot be kept up, and what shows the site as it is now.
+ * @throws as `keepSiteUp`, and what `use` throws
+ */
+export async function withSiteUp<T>(siteFile: string, view: SiteView, use: Use<T>): Promise<T> {
   const site = await readSiteConfig(siteFile);
   const paths = pathsOfSite(siteFile, site);
   readTaskIndex(site.tasks.directory);
@@ -41,21 +59,24 @@ export async function keepSiteUp(siteFile: string, view: SiteView): Promise<void
     if (ownership.hadDied)
       view.note("an earlier `site up` ended without draining; waiting for what it may have left");
     await awaitFreePorts(portsOf(site, nats), ownership.hadDied ? ORPHAN_PATIENCE_MS : 0);
-    await serve({ site, paths, nats, view, onUp: () => ownership.markReady() });
+    return await serve({ site, paths, nats, view, onUp: () => ownership.markReady(), use });
   } finally {
     await ownership.release();
   }
 }
 
-interface Served {
+type Use<T> = (stop: AbortSignal, show: () => void) => Promise<T>;
+
+interface Served<T> {
   readonly site: SiteConfig;
   readonly paths: SitePaths;
   readonly nats: SiteNats;
   readonly view: SiteView;
   readonly onUp: () => Promise<void>;
+  readonly use: Use<T>;
 }
 
-async function serve({ site, paths, nats, view, onUp }: Served): Promise<void> {
+async function serve<T>({ site, paths, nats, view, onUp, use }: Served<T>): Promise<T> {
   const cluster = new LocalCluster({
     project: projectPaths(),
     paths,
@@ -79,13 +100,10 @@ async function serve({ site, paths, nats, view, onUp }: Served): Promise<void> {
     show(false);
     await cluster.startShared(SHARED_SERVICES, stop);
     await onUp();
-    for (;;) {
-      show(true);
-      await sleep(REFRESH_MS, undefined, stop);
-    }
+    return await use(stop, () => show(true));
   } catch (error) {
-    if (!(error instanceof Interrupted)) throw error;
-    view.note(`${error.message}; draining`);
+    if (error instanceof Interrupted) view.note(`${error.message}; draining`);
+    throw error;
   } finally {
     view.end();
     await cluster.stop();
