@@ -85,6 +85,8 @@ function makeBuiltIn(
       return new DockerBackend({
         stateDirectory,
         allowedHosts,
+        engine: site.docker,
+        warn: (message) => log.warn({ event: "sandbox.docker", message }),
         ...(dockerConfig === undefined ? {} : { dockerConfig }),
       });
     case "process":

@@ -85,6 +85,7 @@ function assemble(ctx: ServiceContext, backend: SandboxBackend) {
     stateDirectory: path.join(ctx.stateDirectory, backend.name),
     site: site.sandbox.images.build,
     registry: registryOf(site.sandbox.images),
+    engine: site.sandbox.docker,
     log,
     clock,
   });

@@ -27,7 +27,7 @@ const candidates: [string, () => SandboxBackend, Confines][] = [
       new DockerBackend({
         stateDirectory: directory("docker"),
         allowedHosts: ALLOWED_HOSTS,
-        ...(socketPath ? { socketPath } : {}),
+        ...(socketPath ? { engine: { host: `unix://${socketPath}` } } : {}),
       }),
     { isolation: true, diskLimit: false, outlivesTimeout: true, images: true, directoryAttributes: false },
   ],

@@ -14,7 +14,7 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 const MIB = 1024 * 1024;
 const base = mkdtempSync(path.join(tmpdir(), "mortise-docker-"));
 const socketPath = process.env.MORTISE_TEST_DOCKER_SOCKET;
-const optional = socketPath === undefined ? {} : { socketPath };
+const optional = socketPath === undefined ? {} : { engine: { host: `unix://${socketPath}` } };
 const availability = await new DockerBackend({ stateDirectory: base, ...optional }).availability();
 if (!availability.ok) console.log(`docker tests skipped: ${availability.reason}`);
 afterAll(() => rmSync(base, { recursive: true, force: true }));
@@ -25,16 +25,22 @@ function docker(...argv: string[]): string {
 }
 
 describe("which engine", () => {
-  test("one elsewhere is refused, with or without certificates", () => {
-    expect(engineAddress(undefined, { DOCKER_HOST: "tcp://10.0.0.1:2375" })).toMatchObject({ ok: false });
-    expect(
-      engineAddress(undefined, { DOCKER_HOST: "tcp://10.0.0.1:2376", DOCKER_TLS_VERIFY: "1" }),
-    ).toMatchObject({ ok: false, reason: expect.stringContaining("tcp://10.0.0.1:2376") });
-    expect(engineAddress(undefined, { DOCKER_HOST: "unix:///run/other.sock" })).toEqual({
+  test("one elsewhere is the site's to name, not the environment's", () => {
+    expect(engineAddress({}, { DOCKER_HOST: "tcp://10.0.0.1:2375" })).toMatchObject({
+      ok: false,
+      reason: expect.stringMatching(/^DOCKER_HOST is tcp:\/\/10\.0\.0\.1:2375: .*sandbox\.docker\.host/),
+    });
+    expect(engineAddress({}, { DOCKER_HOST: "tcp://10.0.0.1:2376", DOCKER_TLS_VERIFY: "1" })).toMatchObject({
+      ok: false,
+      reason: expect.stringContaining("tcp://10.0.0.1:2376"),
+    });
+    expect(engineAddress({}, { DOCKER_HOST: "unix:///run/other.sock" })).toEqual({
       ok: true,
+      kind: "local",
       socketPath: "/run/other.sock",
     });
-    expect(engineAddress("/run/mine.sock", { DOCKER_HOST: "tcp://10.0.0.1:2375" }).ok).toBe(true);
+    const mine = engineAddress({ host: "unix:///run/mine.sock" }, { DOCKER_HOST: "tcp://10.0.0.1:2375" });
+    expect(mine).toEqual({ ok: true, kind: "local", socketPath: "/run/mine.sock" });
   });
 });
 

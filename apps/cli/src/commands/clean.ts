@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
-import { MortiseError } from "@mortise/contracts";
+import { type DockerEngine, MortiseError } from "@mortise/contracts";
 import { readSiteConfig } from "@mortise/kernel";
 import type { CleanedPlace } from "@mortise/sandbox-manager";
 import { type Command, Option } from "commander";
@@ -47,8 +47,8 @@ export function addClean(program: Command, output: () => OutputOptions): void {
       // Loaded when it is needed: it brings the engines' clients and the C library along.
       const { clean } = await import("@mortise/sandbox-manager");
       const places: CleanedPlace[] = [];
-      for (const { directory, runc } of await stateDirectories(site))
-        places.push(...(await clean({ ...common, stateDirectory: directory, runc })));
+      for (const { directory, runc, engine } of await stateDirectories(site))
+        places.push(...(await clean({ ...common, stateDirectory: directory, runc, engine })));
       const freedBytes = places.reduce(
         (sum, { removed, images }) => sum + removed.bytes + (images?.removed.bytes ?? 0),
         0,
@@ -64,12 +64,13 @@ export function addClean(program: Command, output: () => OutputOptions): void {
 interface StateDirectory {
   readonly directory: string;
   readonly runc: string;
+  readonly engine: DockerEngine;
 }
 
 async function stateDirectories(site: string | undefined): Promise<StateDirectory[]> {
   if (site !== undefined) {
     const { state, sandbox } = await readSiteConfig(site);
-    return [{ directory: path.join(state.directory, SERVICE), runc: sandbox.runc }];
+    return [{ directory: path.join(state.directory, SERVICE), runc: sandbox.runc, engine: sandbox.docker }];
   }
   const project = projectPaths();
   if (!existsSync(project.runs)) return [];
@@ -78,7 +79,7 @@ async function stateDirectories(site: string | undefined): Promise<StateDirector
     const paths = runPaths(project, runId);
     if (!existsSync(paths.site)) continue;
     const { sandbox } = await readSiteConfig(paths.site);
-    found.push({ directory: path.join(paths.state, SERVICE), runc: sandbox.runc });
+    found.push({ directory: path.join(paths.state, SERVICE), runc: sandbox.runc, engine: sandbox.docker });
   }
   return found;
 }

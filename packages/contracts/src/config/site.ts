@@ -3,6 +3,7 @@
  * Does not own what a run does (see run.ts). Unknown keys are refused.
  */
 import { z } from "zod";
+import { DockerEngine } from "./docker-engine.js";
 import { ImageBuild } from "./image-build.js";
 import { RemoteHarness } from "./remote-harness.js";
 import { backendChoice, refuseWrongBackend } from "./sandbox-backends.js";
@@ -183,6 +184,7 @@ export const SiteConfig = z.strictObject({
     .strictObject({
       ...backendChoice,
       runc: z.string().default("runc").describe("Path or name of the runc binary."),
+      docker: DockerEngine.prefault({}),
       images: z
         .strictObject({
           rewrite: z

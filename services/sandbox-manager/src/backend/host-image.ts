@@ -90,8 +90,8 @@ function withLibraries(found: readonly SourceFile[]): SourceFile[] {
   return [...found, ...libraries.map((target) => ({ target, source: realpathSync(target) }))];
 }
 
-/** All programs are asked about at once: ldd is a shell script, and starting it costs more than its answer. */
-function dynamicLibraries(programs: readonly string[]): string[] {
+/** Absolute paths of what programs load. All are asked about at once: ldd is a shell script, and starting it costs more than its answer. */
+export function dynamicLibraries(programs: readonly string[]): string[] {
   const { stdout, error } = spawnSync("ldd", programs, {
     encoding: "utf8",
     stdio: ["ignore", "pipe", "ignore"],

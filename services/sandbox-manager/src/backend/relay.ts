@@ -10,6 +10,7 @@
  *     nothing inside can say it, replace it or leave it out (DESIGN §7).
  */
 import net from "node:net";
+import type { Duplex } from "node:stream";
 import { RequestTimes } from "./request-times.js";
 import type { ModelAddress } from "./types.js";
 
@@ -19,20 +20,33 @@ const MAX_CONNECTIONS = 64;
 const REACH_MS = 30_000;
 const REACH_PAUSE_MS = 100;
 
+/** The inner end of a connection: a socket, or something that carries one. */
+export interface InnerEnd extends Duplex {
+  /** Closes it once what was written is on its way. */
+  destroySoon(): void;
+}
+
 /** What a connection to the proxy begins with (L2); empty without a key. */
 export function listenerLine({ listenerKey }: Pick<ModelAddress, "listenerKey">): string {
   return listenerKey === undefined ? "" : `@mortise/1 ${listenerKey}\r\n`;
 }
 
 export class ModelRelay {
+  readonly #upstream: ModelAddress;
   readonly #server: net.Server;
-  readonly #sockets = new Set<net.Socket>();
+  readonly #sockets = new Set<Duplex>();
   readonly #times = new RequestTimes();
   #isUnreachable = false;
 
   private constructor(upstream: ModelAddress) {
-    this.#server = new net.Server({ noDelay: true }, (inner) => this.#join(inner, upstream));
+    this.#upstream = upstream;
+    this.#server = new net.Server({ noDelay: true }, (inner) => this.join(inner));
     this.#server.maxConnections = MAX_CONNECTIONS;
+  }
+
+  /** Without a listener: whoever accepts connections elsewhere gives them to `join`. */
+  static carried(upstream: ModelAddress): ModelRelay {
+    return new ModelRelay(upstream);
   }
 
   /** Takes over a listening socket made elsewhere, as a descriptor. */
@@ -76,17 +90,19 @@ export class ModelRelay {
     });
   }
 
-  #join(inner: net.Socket, upstream: ModelAddress): void {
+  /** Joins a connection that was accepted inside to the proxy. */
+  join(inner: InnerEnd): void {
     this.#sockets.add(inner);
     inner.once("close", () => this.#sockets.delete(inner));
     // Until there is an other end, what fails here concerns only this one.
     inner.on("error", () => inner.destroy());
-    this.#reach(inner, upstream, performance.now() + REACH_MS);
+    this.#reach(inner, performance.now() + REACH_MS);
   }
 
   /** Connects to the proxy, again and again until the deadline (L1). Nothing is read from `inner` before that. */
-  #reach(inner: net.Socket, upstream: ModelAddress, deadline: number): void {
+  #reach(inner: InnerEnd, deadline: number): void {
     if (inner.destroyed) return;
+    const upstream = this.#upstream;
     const outer = net.connect({ host: upstream.host, port: upstream.port, noDelay: true });
     this.#sockets.add(outer);
     outer.once("close", () => this.#sockets.delete(outer));
@@ -94,7 +110,7 @@ export class ModelRelay {
       outer.destroy();
       this.#isUnreachable = true;
       if (performance.now() < deadline) {
-        setTimeout(() => this.#reach(inner, upstream, deadline), REACH_PAUSE_MS);
+        setTimeout(() => this.#reach(inner, deadline), REACH_PAUSE_MS);
         return;
       }
       inner.destroy();
@@ -113,7 +129,7 @@ export class ModelRelay {
     });
   }
 
-  #splice(inner: net.Socket, outer: net.Socket): void {
+  #splice(inner: InnerEnd, outer: net.Socket): void {
     splice(inner, outer);
     inner.on("data", () => this.#times.sent(inner, performance.now()));
     outer.on("data", () => this.#times.received(inner, performance.now()));
@@ -122,7 +138,7 @@ export class ModelRelay {
 }
 
 /** Either end failing ends both; the harness sees a broken connection and retries, as it would anywhere. */
-function splice(inner: net.Socket, outer: net.Socket): void {
+function splice(inner: InnerEnd, outer: InnerEnd): void {
   for (const [socket, other] of [
     [inner, outer],
     [outer, inner],

@@ -9,6 +9,7 @@ import { existsSync, rmSync } from "node:fs";
 import path from "node:path";
 import { MortiseError } from "@mortise/contracts";
 import { DockerBackend } from "../backend/docker/backend.js";
+import type { EngineSettings } from "../backend/docker/engine.js";
 import { liveOwner } from "../backend/owner.js";
 import { ProcessBackend } from "../backend/process/backend.js";
 import { RuncBackend } from "../backend/runc/backend.js";
@@ -27,6 +28,8 @@ export interface CleanOptions {
   /** Of the caches of one backend; the oldest go first. */
   readonly maxBytes: number;
   readonly runc: string;
+  /** The Docker engine its sandboxes and builds were at; the one of this host when absent. */
+  readonly engine?: EngineSettings;
   /** Epoch ms. */
   readonly now: number;
 }
@@ -79,10 +82,10 @@ async function cleanBackend(
   if (owner !== undefined) return untouched("claimed", `process ${owner} uses it`);
   if (options.isDryRun)
     return {
-      ...described(name, directory, await leftovers(name, directory), options),
+      ...described(name, directory, await leftovers(name, directory, options.engine), options),
       ...(await imagesOf(directory, options)),
     };
-  const backend = backendOf(name, directory, options.runc);
+  const backend = backendOf(name, directory, options);
   const availability = await backend.availability();
   if (!availability.ok) return untouched("unavailable", availability.reason);
   try {
@@ -133,12 +136,16 @@ function sizeOf(entries: readonly Pick<CacheEntry, "bytes">[]): { entries: numbe
   return { entries: entries.length, bytes: entries.reduce((sum, { bytes }) => sum + bytes, 0) };
 }
 
-function backendOf(name: BackendName, stateDirectory: string, runc: string): SandboxBackend {
+function backendOf(
+  name: BackendName,
+  stateDirectory: string,
+  { runc, engine }: Pick<CleanOptions, "runc" | "engine">,
+): SandboxBackend {
   switch (name) {
     case "runc":
       return new RuncBackend({ stateDirectory, runc });
     case "docker":
-      return new DockerBackend({ stateDirectory });
+      return new DockerBackend({ stateDirectory, ...(engine === undefined ? {} : { engine }) });
     case "process":
       return new ProcessBackend({ stateDirectory, warn: () => {} });
   }

@@ -2,8 +2,7 @@
  * Owns removing what was built at the Docker engine for a state directory: task images nobody used for long, and what
  * failed builds left. What others built, and base images, are not ours to remove.
  */
-import Docker from "dockerode";
-import { engineAddress } from "../backend/docker/engine.js";
+import { connectEngine, type EngineSettings, engineAddress } from "../backend/docker/engine.js";
 import { ownerMark } from "../backend/owner.js";
 import { type BuiltImage, builtImages, removeBuiltImage } from "../images/build/built-image.js";
 import { dispensable } from "./cache-entries.js";
@@ -16,11 +15,17 @@ export interface CleanedImages {
 /** Undefined where no engine answers: then nothing can be removed through it. */
 export async function cleanEngineImages(
   stateDirectory: string,
-  limits: { now: number; maxAgeMs: number; maxBytes: number; isDryRun: boolean },
+  limits: {
+    now: number;
+    maxAgeMs: number;
+    maxBytes: number;
+    isDryRun: boolean;
+    engine?: EngineSettings;
+  },
 ): Promise<CleanedImages | undefined> {
-  const address = engineAddress(undefined);
+  const address = engineAddress(limits.engine);
   if (!address.ok) return undefined;
-  const docker = new Docker({ socketPath: address.socketPath });
+  const docker = connectEngine(address);
   const isThere = await docker.ping().then(
     () => true,
     () => false,

@@ -4,8 +4,7 @@
  */
 import { readdirSync, realpathSync } from "node:fs";
 import path from "node:path";
-import Docker from "dockerode";
-import { engineAddress, OWNER_LABEL } from "../backend/docker/engine.js";
+import { connectEngine, type EngineSettings, engineAddress, OWNER_LABEL } from "../backend/docker/engine.js";
 import { ownerMark } from "../backend/owner.js";
 import { ProcessSandbox } from "../backend/process/sandbox.js";
 import { CgroupHost } from "../backend/runc/cgroup.js";
@@ -14,7 +13,11 @@ import type { BackendName, SweepReport } from "../backend/types.js";
 
 const NOTHING: SweepReport = { processes: 0, mounts: 0, cgroups: 0, containers: 0, directories: 0 };
 
-export async function leftovers(backend: BackendName, stateDirectory: string): Promise<SweepReport> {
+export async function leftovers(
+  backend: BackendName,
+  stateDirectory: string,
+  engine?: EngineSettings,
+): Promise<SweepReport> {
   const run = runDirectory(realpathSync(stateDirectory));
   const directories = directoriesIn(run);
   switch (backend) {
@@ -30,17 +33,17 @@ export async function leftovers(backend: BackendName, stateDirectory: string): P
       };
     }
     case "docker":
-      return { ...NOTHING, directories, containers: await containersOf(ownerMark(stateDirectory)) };
+      return { ...NOTHING, directories, containers: await containersOf(ownerMark(stateDirectory), engine) };
     case "process":
       return { ...NOTHING, directories: ProcessSandbox.countLeftovers(run) };
   }
 }
 
 /** 0 where no engine answers: then there is nothing that could be removed through it. */
-async function containersOf(owner: string): Promise<number> {
-  const address = engineAddress(undefined);
+async function containersOf(owner: string, engine: EngineSettings | undefined): Promise<number> {
+  const address = engineAddress(engine);
   if (!address.ok) return 0;
-  const docker = new Docker({ socketPath: address.socketPath });
+  const docker = connectEngine(address);
   const filters = { label: [`${OWNER_LABEL}=${owner}`] };
   try {
     return (await docker.listContainers({ all: true, filters })).length;

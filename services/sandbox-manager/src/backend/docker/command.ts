@@ -3,7 +3,6 @@
  * when its first process has, whatever it left behind: that is killed, so that its output has an end.
  * Does not decide about timeouts and limits of the sandbox.
  */
-import { existsSync } from "node:fs";
 import { constants as osConstants } from "node:os";
 import { PassThrough } from "node:stream";
 import type Docker from "dockerode";
@@ -11,7 +10,8 @@ import { OutputCollector } from "../output.js";
 import { type Command, type Outcome, USER_IDS } from "../types.js";
 import type { ContainerProcesses } from "./container-processes.js";
 
-export type Ending = "timeout" | "cancelled" | "destroyed";
+/** `lost`: the engine's host can no longer be reached. */
+export type Ending = "timeout" | "cancelled" | "destroyed" | "lost";
 
 const SIGNAL_BASE = 128;
 const SIGNAL_NAMES = new Map(Object.entries(osConstants.signals).map(([name, number]) => [number, name]));
@@ -149,7 +149,9 @@ export class ContainerCommand {
       const state = await this.#exec!.inspect().catch(() => undefined);
       this.#pid = state?.Pid ?? 0;
     }
-    if (this.#pid !== 0 && !existsSync(`/proc/${this.#pid}`)) await this.#kill();
+    if (this.#pid === 0) return;
+    const look = await this.#facts.processes.look(this.#pid).catch(() => undefined);
+    if (look !== undefined && !look.isAlive) await this.#kill();
   }
 
   /** Once at a time, and never after this command: what runs then is another's. */
@@ -163,16 +165,18 @@ export class ContainerCommand {
 
   async #killWhatIsThere(): Promise<void> {
     const { processes, isAlone } = this.#facts;
-    const isAnything = isAlone() ? !processes.isIdle : this.#pid !== 0;
-    if (!isAnything) return;
-    // A rejection is that of a container which is gone: the stream ends with it, and says the rest.
-    await processes.killCommand(this.#pid || undefined, isAlone).catch(() => undefined);
+    try {
+      const isAnything = isAlone() ? !(await processes.look(undefined)).isIdle : this.#pid !== 0;
+      if (isAnything) await processes.killCommand(this.#pid || undefined, isAlone);
+    } catch {
+      // A container which is gone, or its host: the stream ends with it, and says the rest.
+    }
   }
 
   #ended(): Outcome | undefined {
     if (this.#ending === undefined) return undefined;
-    return this.#ending === "destroyed"
-      ? { kind: "lost", reason: "the sandbox was destroyed" }
-      : { kind: this.#ending };
+    if (this.#ending === "destroyed") return { kind: "lost", reason: "the sandbox was destroyed" };
+    if (this.#ending === "lost") return { kind: "lost", reason: "the engine's host was lost" };
+    return { kind: this.#ending };
   }
 }

@@ -3,14 +3,14 @@
  * limits, mounts, and the process that keeps it alive. Does not create it.
  */
 import type Docker from "dockerode";
-import { sourceDirectory } from "../mount-source.js";
 import { MASKED_PATHS, READONLY_PATHS } from "../runc/config.js";
 import { HOST_NAME } from "../runc/etc-files.js";
 import { seccompProfile } from "../runc/seccomp.js";
 import type { SandboxSpec } from "../types.js";
 import { OWNER_LABEL } from "./engine.js";
+import { IDLE_SECONDS } from "./host/processes.js";
+import type { Shown } from "./host/types.js";
 
-export const IDLE_SECONDS = 100_000;
 /**
  * The first process of the PID namespace: no signal from inside reaches it, and it reaps what loses its parent.
  * `sleep` is tried once, or a shell without it would spin.
@@ -28,13 +28,16 @@ export interface ContainerFacts {
   /** Name or id of the image at the engine. */
   readonly image: string;
   readonly owner: string;
-  /** Files shown below /etc, read-only. */
-  readonly etc: readonly { readonly source: string; readonly target: string }[];
+  /** Of the specification, where the engine finds them. */
+  readonly mounts: readonly Shown[];
+  /** Files shown below /etc. */
+  readonly etc: readonly Shown[];
 }
 
-export function containerOptions({ spec, image, owner, etc }: ContainerFacts): Docker.ContainerCreateOptions {
+/** Everything mounted is read-only. */
+export function containerOptions(facts: ContainerFacts): Docker.ContainerCreateOptions {
+  const { spec, image, owner, mounts, etc } = facts;
   const { limits, scratch = [] } = spec;
-  const mounts = spec.mounts.map((one) => ({ source: sourceDirectory(one), target: one.target }));
   return {
     Image: image,
     Hostname: HOST_NAME,

@@ -1,18 +1,11 @@
 /**
- * Owns one container of the docker backend: an idle first process, commands as `exec`, files reached below the
- * container's root as this host sees it, and its network namespace, entered from outside.
- * Does not choose images and does not start daemons.
+ * Owns one container of the docker backend: an idle first process, commands as `exec`, and what its host does with it
+ * from outside (host/types.ts). Does not choose images and does not know where the engine is.
  */
-import { existsSync, lstatSync, mkdirSync, openSync, rmSync } from "node:fs";
-import path from "node:path";
+import { existsSync } from "node:fs";
 import { MortiseError } from "@mortise/contracts";
 import type Docker from "dockerode";
-import { applyToDirectory } from "../../patch/apply.js";
 import { type Patch, sha256 } from "../../patch/patch.js";
-import * as files from "../files.js";
-import { type AllowedHostRules, SandboxNetwork } from "../network/index.js";
-import type { CgroupHost } from "../runc/cgroup.js";
-import { EtcFiles } from "../runc/etc-files.js";
 import {
   type Command,
   type DiffLimits,
@@ -24,16 +17,15 @@ import {
   type SandboxUser,
   type Snapshot,
   type Tree,
-  USER_IDS,
   type Usage,
   WORKSPACE,
 } from "../types.js";
-import { addAgentAccount } from "./agent-account.js";
 import { diffContainer, packContainer } from "./archive-tree.js";
 import { ContainerCommand } from "./command.js";
 import { containerOptions } from "./container-options.js";
 import { ContainerProcesses } from "./container-processes.js";
 import { ignoreMissing } from "./engine.js";
+import type { EngineHost, HostedContainer } from "./host/types.js";
 import type { DockerImages, EngineImage } from "./images.js";
 import { SnapshotImage } from "./snapshot-image.js";
 import { differenceOf } from "./usage-difference.js";
@@ -41,54 +33,45 @@ import { workspaceTar } from "./workspace-tar.js";
 
 const SNAPSHOT_REPOSITORY = "mortise-snapshot";
 
-export interface DockerHost {
+export interface DockerParts {
   readonly docker: Docker;
   readonly owner: string;
   readonly images: DockerImages;
-  readonly cgroups: CgroupHost;
-  /** For the few files of each sandbox that lie outside its container. */
-  readonly runDirectory: string;
-  readonly allowedHosts: AllowedHostRules;
+  readonly host: EngineHost;
   readonly onDestroyed: (sandbox: DockerSandbox) => void;
 }
 
 interface Started {
   readonly container: Docker.Container;
+  readonly hosted: HostedContainer;
   readonly processes: ContainerProcesses;
-  readonly network: SandboxNetwork;
-  /** The container's root as long as it runs, with everything mounted in it. */
-  readonly liveRoot: string;
-  /** Its own file system alone. */
+  /** The container's own file system alone, as a directory of this host. */
   readonly hostRoot: string | undefined;
 }
 
 export class DockerSandbox implements Sandbox {
   readonly id: string;
   readonly #spec: SandboxSpec;
-  readonly #host: DockerHost;
+  readonly #engine: DockerParts;
   readonly #image: EngineImage;
-  readonly #directory: string;
   readonly #running = new Map<ContainerCommand, Promise<unknown>>();
   #container: Docker.Container | undefined;
-  #etc: EtcFiles | undefined;
-  #network: SandboxNetwork | undefined;
   #started: Started | undefined;
   /** What the image has where the workspace was laid over it. */
   #below: Tree | undefined;
   #usage: Usage = {};
   #state: "open" | "quiesced" | "snapshot" | "destroyed" = "open";
 
-  private constructor(spec: SandboxSpec, host: DockerHost) {
+  private constructor(spec: SandboxSpec, engine: DockerParts) {
     this.id = spec.id;
     this.#spec = spec;
-    this.#host = host;
-    this.#image = host.images.engineImageOf(spec.image);
-    this.#directory = path.join(host.runDirectory, spec.id);
+    this.#engine = engine;
+    this.#image = engine.images.engineImageOf(spec.image);
   }
 
   /** A running container; nothing of it remains if any part fails. */
-  static async create(spec: SandboxSpec, host: DockerHost): Promise<DockerSandbox> {
-    const sandbox = new DockerSandbox(spec, host);
+  static async create(spec: SandboxSpec, engine: DockerParts): Promise<DockerSandbox> {
+    const sandbox = new DockerSandbox(spec, engine);
     sandbox.#image.snapshot?.use();
     try {
       await sandbox.#start();
@@ -108,7 +91,6 @@ export class DockerSandbox implements Sandbox {
     if (this.#state !== "open") throw new Error(`sandbox ${this.id} is ${this.#state}`);
     const { container, processes } = this.#parts;
     const startedAt = performance.now();
-    const before = processes.usage();
     const { outputBytes } = this.#spec.limits;
     const running = new ContainerCommand({
       container,
@@ -118,10 +100,11 @@ export class DockerSandbox implements Sandbox {
       outputBytes: Math.min(outputBytes, command.outputBytes ?? outputBytes),
       isAlone: () => this.#running.size <= 1,
     });
-    const ended = running.run();
+    const before = this.#counted();
+    const ended = before.then(() => running.run());
     this.#running.set(running, ended);
     const outcome = await ended.finally(() => this.#running.delete(running));
-    const usage = differenceOf(before, processes.usage());
+    const usage = differenceOf(await before, await this.#counted());
     const isKilled = outcome.kind === "signalled" || (outcome.kind === "exited" && outcome.code !== 0);
     return {
       outcome:
@@ -134,26 +117,25 @@ export class DockerSandbox implements Sandbox {
     };
   }
 
-  /** The engine's own way in would write below scratch volumes, where nobody sees it. */
   async putTar(directory: string, tar: Uint8Array, owner: SandboxUser = "agent"): Promise<void> {
     this.#assertIdle();
-    await files.unpackBelow(this.#parts.liveRoot, directory, tar, USER_IDS[owner]);
+    await this.#parts.hosted.putTar(directory, tar, owner);
   }
 
   async getTar(directory: string): Promise<Uint8Array> {
     if (this.#state === "quiesced") return packContainer(this.#parts.container, directory);
     this.#assertIdle();
-    return files.packBelow(this.#parts.liveRoot, directory);
+    return this.#parts.hosted.getTar(directory);
   }
 
   async quiesce(): Promise<void> {
     if (this.#state !== "open") return;
-    this.#usage = this.#measure();
     this.#state = "quiesced";
     for (const command of this.#running.keys()) command.mark("cancelled");
+    this.#usage = await this.#counted();
     // With the first process the kernel ends the whole PID namespace: whoever might have meddled with it inside.
     await this.#container?.kill().catch(ignoreMissing);
-    await this.#network?.close();
+    await this.#started?.hosted.closeNetwork();
     await Promise.allSettled(this.#running.values());
   }
 
@@ -168,11 +150,11 @@ export class DockerSandbox implements Sandbox {
   }
 
   get isModelUnreachable(): boolean {
-    return this.#network?.isModelUnreachable ?? false;
+    return this.#started?.hosted.isModelUnreachable ?? false;
   }
 
   get modelTimeMs(): number {
-    return this.#network?.modelTimeMs ?? 0;
+    return this.#started?.hosted.modelTimeMs ?? 0;
   }
 
   get hostRoot(): string | undefined {
@@ -180,27 +162,25 @@ export class DockerSandbox implements Sandbox {
   }
 
   async stats(): Promise<Usage> {
-    return { ...this.#measure(), ...(this.#network === undefined ? {} : { nDenied: this.#network.nDenied }) };
+    const usage = this.#state === "open" ? await this.#counted() : this.#usage;
+    const nDenied = await this.#started?.hosted.nDenied().catch(() => undefined);
+    return { ...usage, ...(nDenied === undefined ? {} : { nDenied }) };
   }
 
   async setNetwork(network: Network): Promise<void> {
     if (this.#state !== "open") throw new Error(`sandbox ${this.id} is ${this.#state}`);
-    try {
-      await this.#parts.network.set(network);
-    } finally {
-      this.#etc!.setHosts(this.#parts.network.knownHosts);
-    }
+    await this.#parts.hosted.setNetwork(network);
   }
 
   async proveNetwork(): Promise<NetworkProof> {
     if (this.#state !== "open") throw new Error(`sandbox ${this.id} is ${this.#state}`);
-    return this.#parts.network.prove();
+    return this.#parts.hosted.proveNetwork();
   }
 
   /** Of a quiesced one too: then it is what a trial left. */
   async snapshot(): Promise<Snapshot> {
     if (this.#state !== "quiesced") this.#assertIdle();
-    const { docker, images, owner } = this.#host;
+    const { docker, images, owner } = this.#engine;
     const name = `${SNAPSHOT_REPOSITORY}:${owner}-${sha256(this.#parts.container.id).slice(0, 16)}`;
     const [repo, tag] = name.split(":");
     await this.#parts.container.commit({ repo, tag });
@@ -231,15 +211,15 @@ export class DockerSandbox implements Sandbox {
 
   async destroy(): Promise<void> {
     if (this.#state === "destroyed") return;
-    this.#usage = this.#measure();
+    const wasOpen = this.#state === "open";
     this.#state = "destroyed";
     for (const command of this.#running.keys()) command.mark("destroyed");
+    if (wasOpen) this.#usage = await this.#counted();
     await this.#container?.remove({ force: true, v: true }).catch(ignoreMissing);
-    await this.#network?.close();
+    await this.#engine.host.close(this.id);
     await Promise.allSettled(this.#running.values());
-    rmSync(this.#directory, { recursive: true, force: true });
     await this.#image.snapshot?.leave();
-    this.#host.onDestroyed(this);
+    this.#engine.onDestroyed(this);
   }
 
   get #workdir(): string {
@@ -252,59 +232,52 @@ export class DockerSandbox implements Sandbox {
   }
 
   async #start(): Promise<void> {
-    const { docker, owner, cgroups, allowedHosts } = this.#host;
-    mkdirSync(this.#directory, { recursive: true, mode: 0o755 });
-    this.#etc = new EtcFiles(path.join(this.#directory, "etc"));
+    const { docker, owner, host } = this.#engine;
     const spec = this.#spec;
-    const options = containerOptions({ spec, image: this.#image.name, owner, etc: this.#etc.mounts });
+    const mounts = await Promise.all(spec.mounts.map((mount) => host.shown(spec.id, mount)));
+    const etc = await host.open(spec.id);
+    const options = containerOptions({ spec, image: this.#image.name, owner, mounts, etc });
     const container = await docker.createContainer(options);
     this.#container = container;
     await this.#layWorkspace(container);
     await container.start();
     const { State, GraphDriver } = await container.inspect();
-    const processes = await ContainerProcesses.of(container, cgroups, State.Pid);
-    const liveRoot = `/proc/${State.Pid}/root`;
-    this.#network = await SandboxNetwork.adopt(
-      openSync(`/proc/${State.Pid}/ns/net`, "r"),
-      spec.network,
-      allowedHosts,
-    );
-    this.#etc.setHosts(this.#network.knownHosts);
-    addAgentAccount(liveRoot);
-    if (spec.patch !== undefined) applyBelow(liveRoot, this.#workdir, spec.patch);
+    const hosted = await host.adopt(spec.id, { containerId: container.id, pid: State.Pid }, spec.network);
+    await hosted.addAgentAccount();
+    if (spec.patch !== undefined) await hosted.apply(spec.patch, this.#workdir);
     this.#started = {
       container,
-      processes,
-      network: this.#network,
-      liveRoot,
-      hostRoot: mergedDirectory(GraphDriver),
+      hosted,
+      processes: new ContainerProcesses(container, hosted),
+      hostRoot: hosted.liveRoot === undefined ? undefined : mergedDirectory(GraphDriver),
     };
+    void hosted.lost.then(() => this.#lose());
+  }
+
+  /** Its network has ended with its host's side of it: nothing goes on without a result (B3). */
+  async #lose(): Promise<void> {
+    for (const command of this.#running.keys()) command.mark("lost");
+    await this.#container?.kill().catch(() => undefined);
   }
 
   async #layWorkspace(container: Docker.Container): Promise<void> {
     const { workspace, image } = this.#spec;
     this.#below = this.#image.below;
     if (workspace.directory === undefined || this.#image.workspace === workspace.digest) return;
-    this.#below = await this.#host.images.readTreeIfThere(image, this.#workdir);
+    this.#below = await this.#engine.images.readTreeIfThere(image, this.#workdir);
     const tar = await workspaceTar({ ...workspace, directory: workspace.directory }, this.#workdir);
     await container.putArchive(Buffer.from(tar), { path: "/" });
   }
 
-  #measure(): Usage {
-    return this.#state === "open" ? (this.#started?.processes.usage() ?? {}) : this.#usage;
+  /** Counters that cannot be read are absent. */
+  async #counted(): Promise<Usage> {
+    return (await this.#started?.hosted.usage().catch(() => undefined)) ?? {};
   }
 
   #assertIdle(): void {
     if (this.#state !== "open") throw new Error(`sandbox ${this.id} is ${this.#state}`);
     if (this.#running.size > 0) throw new Error(`sandbox ${this.id} runs a command`);
   }
-}
-
-/** What is written belongs to whom the workspace belongs. */
-function applyBelow(root: string, workdir: string, patch: Patch): void {
-  const workspace = files.resolveDirectory(root, workdir.slice(1));
-  const { uid, gid } = lstatSync(workspace);
-  applyToDirectory(patch, workspace, { uid, gid });
 }
 
 /** Where the engine's overlay driver shows a running container's files; other drivers have no such place. */

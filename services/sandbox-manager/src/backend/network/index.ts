@@ -1,3 +1,3 @@
 /** What backends use of this folder. */
 export type { AllowedHost, AllowedHostRules } from "./allowed-hosts.js";
-export { SandboxNetwork } from "./sandbox-network.js";
+export { type ModelEndpoint, type OpenModel, SandboxNetwork } from "./sandbox-network.js";

@@ -13,7 +13,7 @@ import net from "node:net";
 import { MortiseError } from "@mortise/contracts";
 import { ModelRelay } from "../relay.js";
 import { createNetworkNamespace, withinNetworkNamespace } from "../runc/syscalls.js";
-import { MODEL_PORT, type Network, type NetworkProof } from "../types.js";
+import { MODEL_PORT, type ModelAddress, type Network, type NetworkProof } from "../types.js";
 import { type AllowedHost, type AllowedHostRules, resolveAllowedHosts } from "./allowed-hosts.js";
 import { type ProbeTarget, probeNamespace } from "./egress-probe.js";
 import { type AllowedAddresses, EgressRelay } from "./egress-relay.js";
@@ -27,15 +27,23 @@ const ALLOWED_PROBE_PORT = 443;
 
 /** What is open besides nothing. */
 interface Openings {
-  readonly model?: ModelRelay;
+  readonly model?: ModelEndpoint;
   readonly egress?: EgressRelay;
   readonly hosts: readonly AllowedHost[];
 }
 
 const NOTHING: Openings = { hosts: [] };
 
+/** What joins connections made to the model's place inside to the proxy. */
+export type ModelEndpoint = Pick<ModelRelay, "isUnreachable" | "modelTimeMs" | "close">;
+/** Takes over the listening socket there, as a descriptor. */
+export type OpenModel = (listenerFd: number, upstream: ModelAddress) => Promise<ModelEndpoint>;
+
+const openRelay: OpenModel = (listenerFd, upstream) => ModelRelay.adopt(listenerFd, upstream);
+
 export class SandboxNetwork {
   readonly #rules: AllowedHostRules;
+  readonly #openModel: OpenModel;
   #namespaceFd: number | undefined;
   #network: Network = { kind: "none" };
   #openings: Openings = NOTHING;
@@ -50,9 +58,10 @@ export class SandboxNetwork {
   #nProbesRefused = 0;
   #nRefused = 0;
 
-  private constructor(namespaceFd: number, rules: AllowedHostRules) {
+  private constructor(namespaceFd: number, rules: AllowedHostRules, openModel: OpenModel) {
     this.#namespaceFd = namespaceFd;
     this.#rules = rules;
+    this.#openModel = openModel;
   }
 
   /** Makes a namespace. Rejects with MORTISE_SANDBOX_NETWORK or _UNRESOLVED; nothing of it remains then. */
@@ -60,13 +69,17 @@ export class SandboxNetwork {
     return SandboxNetwork.adopt(createNetworkNamespace(() => undefined).namespaceFd, network, rules);
   }
 
-  /** Takes over the descriptor of a namespace made elsewhere, in which nothing is up but loopback. As `create`. */
+  /**
+   * Takes over the descriptor of a namespace made elsewhere, in which nothing is up but loopback. As `create`.
+   * @param openModel a relay of this process when absent
+   */
   static async adopt(
     namespaceFd: number,
     network: Network,
     rules: AllowedHostRules = {},
+    openModel: OpenModel = openRelay,
   ): Promise<SandboxNetwork> {
-    const made = new SandboxNetwork(namespaceFd, rules);
+    const made = new SandboxNetwork(namespaceFd, rules, openModel);
     try {
       await made.set(network);
       return made;
@@ -161,7 +174,7 @@ export class SandboxNetwork {
     const egress = addresses.length === 0 ? {} : { egress: await this.#openEgress(addresses, hosts) };
     this.#openings = { hosts, ...egress };
     const listener = withinNetworkNamespace(this.#fd, () => listenOn(MODEL_PLACE));
-    this.#openings = { ...this.#openings, model: await ModelRelay.adopt(listener, network) };
+    this.#openings = { ...this.#openings, model: await this.#openModel(listener, network) };
   }
 
   async #openEgress(addresses: readonly string[], hosts: readonly AllowedHost[]): Promise<EgressRelay> {

@@ -15,8 +15,9 @@ import { pipeline } from "node:stream/promises";
 import { MortiseError, type SiteConfig } from "@mortise/contracts";
 import { type Clock, type Log, systemClock } from "@mortise/kernel";
 import type { Task } from "@mortise/tasks";
-import Docker from "dockerode";
-import { engineAddress } from "../../backend/docker/engine.js";
+import type Docker from "dockerode";
+import { connectEngine, type EngineSettings, engineAddress } from "../../backend/docker/engine.js";
+import { explained } from "../../backend/docker/engine-trust.js";
 import { ownerMark } from "../../backend/owner.js";
 import type { ImageSpec } from "../../backend/types.js";
 import { hostPlatform } from "../manifest.js";
@@ -41,8 +42,8 @@ export interface TaskImagesOptions {
   readonly registry: Partial<RegistryOptions>;
   readonly log: Log;
   readonly clock?: Clock;
-  /** The engine's socket; that of DOCKER_HOST or the default one when absent. */
-  readonly socketPath?: string;
+  /** The engine that builds; the one of this host when absent. */
+  readonly engine?: EngineSettings;
 }
 
 /** A build that is fully known but not begun. */
@@ -74,8 +75,7 @@ export class TaskImages {
   constructor(options: TaskImagesOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    const address = engineAddress(options.socketPath);
-    this.#docker = new Docker(address.ok ? { socketPath: address.socketPath } : {});
+    this.#docker = connectEngine(engineAddress(options.engine));
   }
 
   /**
@@ -110,13 +110,13 @@ export class TaskImages {
   }
 
   async #requireBuilder({ directory, environment }: Task): Promise<void> {
-    const { backend, socketPath } = this.#options;
-    const address = engineAddress(socketPath);
+    const { backend, engine } = this.#options;
+    const address = engineAddress(engine);
     let reason = address.ok ? undefined : address.reason;
     if (backend === "process") reason = "the process backend has no images";
     reason ??= await this.#docker.ping().then(
       () => undefined,
-      (error: Error) => `no Docker engine answers (${error.message})`,
+      (error: Error) => `no Docker engine answers (${explained(error)})`,
     );
     if (reason === undefined) return;
     throw new MortiseError({

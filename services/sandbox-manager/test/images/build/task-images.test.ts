@@ -293,7 +293,7 @@ RUN env > /environment; echo "$GREETING" > /greeting\nENV SETTING=of-the-image\n
       site: ImageBuild.parse({}),
       registry: {},
       log: createLog({ service: "test", level: "error" }),
-      socketPath: path.join(base, "no.sock"),
+      engine: { host: `unix://${path.join(base, "no.sock")}` },
     });
     const error = await rejection(images.get(taskWith({ "environment/Dockerfile": `FROM ${from}\n` })));
     expect(error).toMatchObject({

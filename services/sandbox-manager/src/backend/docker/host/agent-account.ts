@@ -4,9 +4,9 @@
  */
 import { closeSync, constants, lstatSync, openSync, writeSync } from "node:fs";
 import path from "node:path";
-import { readWithoutFollowing } from "../../patch/snapshot.js";
-import { resolveDirectory } from "../files.js";
-import { SANDBOX_UID } from "../types.js";
+import { readWithoutFollowing } from "../../../patch/snapshot.js";
+import { resolveDirectory } from "../../files.js";
+import { SANDBOX_UID } from "../../types.js";
 
 const { O_APPEND, O_NOFOLLOW, O_WRONLY } = constants;
 
