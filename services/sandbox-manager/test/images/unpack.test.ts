@@ -1,7 +1,8 @@
 /** Layers become directories an overlay can stack, with everything the archive said of each entry. Needs root. */
+import { randomBytes } from "node:crypto";
 import { lstatSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import path from "node:path";
-import { gzipSync, zstdCompressSync } from "node:zlib";
+import { constants, gzipSync, zstdCompressSync } from "node:zlib";
 import { afterAll, describe, expect, test } from "vitest";
 import {
   digestOf,
@@ -14,8 +15,10 @@ import {
   symlink,
   tar,
 } from "../../src/conformance/tar-builder.js";
+import { DEFAULT_LAYER_LIMITS } from "../../src/images/layer/limits.js";
 import { readXattrs } from "../../src/images/layer/linux.js";
-import { isRoot, Scratch } from "./scratch.js";
+import { unpackLayer } from "../../src/images/layer/unpack.js";
+import { chunked, isRoot, Scratch } from "./scratch.js";
 
 const scratch = new Scratch();
 afterAll(() => scratch.remove());
@@ -155,6 +158,34 @@ describe.skipIf(!isRoot)("one layer (needs root)", () => {
       const { directory: root } = await scratch.unpack(plain, { bytes, blob });
       expect(read(root, "a")).toBe("x".repeat(5000));
     }
+  });
+
+  test.each([1, 2, 3, 7, 777, 65_536])("zstd of many frames, %i bytes at a time", async (size) => {
+    const plain = tar([
+      file("a", "x".repeat(5000)),
+      file("b", randomBytes(3000).toString("latin1")),
+      file("c"),
+    ]);
+    // As zstd:chunked and parallel compressors write: a frame a part, tables in frames to skip.
+    const skipped = Buffer.from([0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 9, 9, 9]);
+    const empty = Buffer.from([0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0]);
+    const checked = { params: { [constants.ZSTD_c_checksumFlag]: 1 } };
+    const frames = [0, 100, 700, 4096, 8192].map((start, at, all) =>
+      zstdCompressSync(plain.subarray(start, all[at + 1]), at % 2 === 0 ? checked : {}),
+    );
+    const bytes = Buffer.concat([skipped, ...frames.flatMap((frame) => [frame, empty]), skipped]);
+    const blob = { digest: digestOf(bytes), size: bytes.byteLength };
+    const directory = scratch.directory();
+    await unpackLayer(chunked(bytes, size), {
+      directory,
+      lower: async () => [],
+      diffId: digestOf(plain),
+      blob,
+      devices: "skip",
+      limits: DEFAULT_LAYER_LIMITS,
+    });
+    expect(readdirSync(directory).sort()).toEqual(["a", "b", "c"]);
+    expect(read(directory, "a")).toBe("x".repeat(5000));
   });
 
   test("the last of several entries of one name counts, whatever the others were", async () => {

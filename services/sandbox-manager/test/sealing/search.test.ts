@@ -3,6 +3,7 @@
  * found where nothing is. Needs root and git.
  */
 import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import {
   closeSync,
   linkSync,
@@ -45,6 +46,10 @@ const has = (program: string) => spawnSync(program, ["--version"], { input: "" }
 
 const fixedTar = () => tar([file("names-2.0/README", "nothing"), file("names-2.0/names.py", FIXED_SOURCE)]);
 
+const FIRST_FRAME = zstdCompressSync("nothing of it\n");
+/** RFC 8878 §3.1.2 */
+const SKIPPED = Buffer.from([0x5a, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 1, 2]);
+
 /** Where a copy is, what the search says, and how it gets there. */
 const COPIES: Record<string, readonly [hit: string, make: (root: TestRoot) => void]> = {
   "a newer copy in site-packages": [
@@ -66,6 +71,22 @@ const COPIES: Record<string, readonly [hit: string, make: (root: TestRoot) => vo
       void root.write("opt/data.bin", Buffer.concat([Buffer.alloc(70_000, 255), Buffer.from(FIXED_SOURCE)])),
   ],
   gzip: ["compressed opt/names.gz!", (root) => void root.write("opt/names.gz", gzipSync(FIXED_SOURCE))],
+  "zstd of several frames, behind one that is skipped": [
+    "compressed opt/frames.zst!",
+    (root) =>
+      void root.write(
+        "opt/frames.zst",
+        Buffer.concat([SKIPPED, FIRST_FRAME, zstdCompressSync(FIXED_SOURCE)]),
+      ),
+  ],
+  "zstd of several frames, large": [
+    "compressed opt/large.zst!",
+    (root) =>
+      void root.write(
+        "opt/large.zst",
+        Buffer.concat([zstdCompressSync(randomBytes(2 ** 21)), SKIPPED, zstdCompressSync(FIXED_SOURCE)]),
+      ),
+  ],
   zstd: [
     "compressed opt/names.zst!",
     (root) => void root.write("opt/names.zst", zstdCompressSync(FIXED_SOURCE)),

@@ -5,19 +5,21 @@
 import { Readable } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { layerRefused } from "../image-errors.js";
+import { cutAtFrameEnds, isZstd } from "./zstd-frames.js";
 
 /** Larger than Node's 16 KiB: fewer hand-overs between threads a megabyte. */
 const CHUNK_BYTES = 256 * 1024;
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
-const ZSTD_MAGIC = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
+/** Enough to tell. */
+const HEAD_BYTES = 4;
 
 /** The decompressed bytes. A damaged stream rejects with MORTISE_SANDBOX_IMAGE_LAYER. */
 export async function* decompressed(blob: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const chunks = blob[Symbol.asyncIterator]();
   const first: Uint8Array[] = [];
   let length = 0;
-  while (length < ZSTD_MAGIC.byteLength) {
+  while (length < HEAD_BYTES) {
     const { done, value } = await chunks.next();
     if (done === true) break;
     first.push(value);
@@ -30,7 +32,10 @@ export async function* decompressed(blob: AsyncIterable<Uint8Array>): AsyncGener
     yield* whole;
     return;
   }
-  const source = Readable.from(whole, { objectMode: false, highWaterMark: CHUNK_BYTES });
+  const source = Readable.from(isZstd(head) ? cutAtFrameEnds(whole) : whole, {
+    objectMode: false,
+    highWaterMark: CHUNK_BYTES,
+  });
   let failure: unknown;
   // An error of the blob itself must not be taken for one of the compression.
   source.once("error", (error) => {
@@ -51,8 +56,7 @@ export async function* decompressed(blob: AsyncIterable<Uint8Array>): AsyncGener
 
 function decoderFor(head: Buffer) {
   if (head.subarray(0, 2).equals(GZIP_MAGIC)) return createGunzip({ chunkSize: CHUNK_BYTES });
-  // Frames of zstd:chunked's table of contents are skippable: a decoder passes over them.
-  if (head.subarray(0, 4).equals(ZSTD_MAGIC)) return createZstdDecompress({ chunkSize: CHUNK_BYTES });
+  if (isZstd(head)) return createZstdDecompress({ chunkSize: CHUNK_BYTES });
   return undefined;
 }
 

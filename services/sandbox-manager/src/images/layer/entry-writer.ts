@@ -52,7 +52,8 @@ export class EntryWriter {
     const mark = markOf(name, entry.name);
     if (mark?.kind === "metadata") return;
     const parent = await this.#tree.directory(parts.slice(0, -1));
-    if (mark?.kind === "opaque") this.#tree.makeOpaque(parent, ".");
+    if (mark?.kind === "opaque" && parts.length === 1) await this.#tree.hideLower();
+    else if (mark?.kind === "opaque") this.#tree.makeOpaque(parent, ".");
     else if (mark?.kind === "whiteout") this.#whiteOut(parent, mark.hidden);
     else await this.#make(entry, parts, parent, name);
   }

@@ -100,6 +100,19 @@ export class LayerTree {
       throw Object.assign(new Error("the file system keeps no trusted attributes"), { code: "EROFS" });
   }
 
+  /**
+   * Hides everything lower layers have. An overlay merges the roots of its layers whatever they are marked as, so every
+   * name below is marked by itself.
+   */
+  async hideLower(): Promise<void> {
+    this.needsLower = true;
+    const below = (await this.#lower()).flatMap((layer) => readdirSync(layer, { encoding: "buffer" }));
+    for (const name of new Set(below.map((one) => one.toString("latin1")))) {
+      if (linux.makeWhiteout(this.root, name)) continue;
+      if (this.stat(this.root, name)?.isDirectory()) this.makeOpaque(this.root, name);
+    }
+  }
+
   /** Remembers a directory's time: it is set at the end, because every new entry changes it. */
   setDirectoryTime(parts: readonly string[], time: Timestamp): void {
     this.#times.set(parts.join("/"), time);

@@ -13,6 +13,7 @@ import {
   inflateSync,
   zstdDecompressSync,
 } from "node:zlib";
+import { cutAtFrameEnds, isOneFrame, isZstd } from "../../images/archive/zstd-frames.js";
 
 export type PackedKind = "gzip" | "zstd" | "zlib" | "xz" | "bzip2" | "tar" | "zip" | "pack" | "bundle";
 
@@ -26,7 +27,7 @@ const PROGRAMS = { xz: ["/usr/bin/xz", "/bin/xz"], bzip2: ["/usr/bin/bzip2", "/b
 export function packedKind(head: Buffer): PackedKind | undefined {
   const begins = (...bytes: number[]) => bytes.every((byte, i) => head[i] === byte);
   if (begins(0x1f, 0x8b, 0x08)) return "gzip";
-  if (begins(0x28, 0xb5, 0x2f, 0xfd)) return "zstd";
+  if (isZstd(head)) return "zstd";
   if (begins(0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00)) return "xz";
   if (begins(0x42, 0x5a, 0x68) && head.toString("latin1", 4, 10) === "1AY&SY") return "bzip2";
   if (begins(0x50, 0x4b, 0x03, 0x04) || begins(0x50, 0x4b, 0x05, 0x06)) return "zip";
@@ -55,6 +56,8 @@ const SMALL_DECODERS = {
 export function decodedWhole(kind: PackedKind | "deflate", bytes: Buffer): Buffer | undefined {
   if (bytes.byteLength > SMALL_BYTES || !Object.hasOwn(SMALL_DECODERS, kind)) return undefined;
   try {
+    // Of more frames only the first would be decoded.
+    if (kind === "zstd" && !isOneFrame(bytes)) return undefined;
     const options = { maxOutputLength: MAX_SMALL_OUTPUT_BYTES };
     return SMALL_DECODERS[kind as keyof typeof SMALL_DECODERS](bytes, options);
   } catch {
@@ -70,7 +73,8 @@ export async function* decoded(
   chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array> {
   const decoder = decoderOf(kind);
-  const source = Readable.from(chunks, { objectMode: false, highWaterMark: CHUNK_BYTES });
+  const whole = kind === "zstd" ? cutAtFrameEnds(chunks) : chunks;
+  const source = Readable.from(whole, { objectMode: false, highWaterMark: CHUNK_BYTES });
   source.once("error", (error) => decoder.output.destroy(error));
   decoder.input.on("error", (error) => decoder.output.destroy(error));
   source.pipe(decoder.input);
