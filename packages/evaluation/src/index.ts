@@ -8,6 +8,7 @@ export * from "./behaviour/transcript.js";
 export * from "./difficulty/bands.js";
 export * from "./protocol/conditions.js";
 export * from "./protocol/protocol-digest.js";
+export * from "./report/place-counts.js";
 export * from "./report/set-report.js";
 export * from "./report/trial-fact.js";
 export * from "./statistics/bootstrap.js";

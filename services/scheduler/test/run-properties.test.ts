@@ -48,6 +48,12 @@ function expectClosedBooks(world: SimulatedWorld): void {
   // Evaluations account for each attempt.
   for (const record of world.evaluations.values()) {
     expect((record.attempts ?? 0) + (record.invalid ?? 0)).toBe(plan.attempts.length);
+    expect(record.expected).toBe(plan.attempts.length);
+    const { lostInfrastructure = 0, lostTask = 0, lostTamper = 0, retries = 0 } = record;
+    expect(lostInfrastructure + lostTask + lostTamper).toBe(record.invalid);
+    expect(record.solved ?? 0).toBeLessThanOrEqual(record.attempts ?? 0);
+    const ofEvaluation = [...launched.values()].filter(({ group }) => group === record.name);
+    expect(ofEvaluation.length - plan.attempts.length).toBe(retries);
   }
   expect([...world.evaluations.keys()].sort()).toEqual(["after", "before"]);
   expect(world.phases).toEqual([

@@ -1,5 +1,5 @@
 /** Owns how a report reads on a terminal. Its numbers are run-report.ts's. */
-import type { Interval, SetReport, Spread, TaskChange } from "@mortise/evaluation";
+import type { Interval, PlaceCounts, SetReport, Spread, TaskChange } from "@mortise/evaluation";
 import type { SetBehaviour } from "./behaviours.js";
 import type { RunReport, SetComparison } from "./run-report.js";
 
@@ -27,6 +27,7 @@ function setLines(set: SetReport): string[] {
   const { shapes } = solving;
   return [
     `${set.set}: ${set.trials} trials, ${lost.trials} lost (${lost.retried} tried again, ${lost.tasks} tasks without any attempt left)`,
+    ...placeLines(set.places),
     row("ended", counts(set.byTermination)),
     row("verdicts", counts(set.byVerdict)),
     row(
@@ -47,6 +48,33 @@ function setLines(set: SetReport): string[] {
     row("tokens", `${spreadText(set.sampledTokens)} a trial, sampled`),
     row("turns", `${spreadText(set.turns)} a trial`),
     ...Object.entries(set.stagesMs).map(([stage, spread]) => row(stage, `${spreadText(spread)} ms`)),
+  ];
+}
+
+function placeLines({
+  expected,
+  executed,
+  resolved,
+  resolvedInterval,
+  lost,
+  lostBy,
+  open,
+  bounds,
+}: PlaceCounts): string[] {
+  const share =
+    executed === 0 ? "" : `, ${percent(resolved / executed)} ${interval(resolvedInterval)} of the executed`;
+  const missing = [
+    ...(lost === 0 ? [] : [`${lost} given up (${counts(lostBy)})`]),
+    ...(open === null || open === 0 ? [] : [`${open} open`]),
+  ];
+  const between =
+    bounds === null ? "" : `: of the expected between ${percent(bounds[0])} and ${percent(bounds[1])}`;
+  return [
+    row(
+      "places",
+      `${resolved} resolved of ${executed} executed of ${expected ?? "unknown"} expected${share}`,
+    ),
+    ...(missing.length === 0 ? [] : [row("", `${missing.join(", ")}${between}`)]),
   ];
 }
 
@@ -96,7 +124,7 @@ export function row(name: string, value: string): string {
   return `  ${name.padEnd(12)}${value}`;
 }
 
-export function counts(by: Readonly<Record<string, number>>): string {
+export function counts(by: Readonly<Partial<Record<string, number>>>): string {
   return Object.entries(by)
     .map(([name, count]) => `${count} ${name}`)
     .join(", ");

@@ -43,6 +43,8 @@ export interface RunHistory {
   readonly config: RunConfig | undefined;
   /** What the run's evaluation was made under; undefined where the run names none. */
   readonly protocol: EvaluationProtocol | undefined;
+  /** Attempts each recorded evaluation was to make, by its name; read where there is no configuration. */
+  readonly evaluated: ReadonlyMap<string, number>;
   /** The transition that closed each trial, in the order they were closed. */
   readonly closed: readonly TrialTransition[];
   /** By trial. */
@@ -128,6 +130,7 @@ export async function fromArchive(
   for (const verdict of await records("verdicts", VerdictSchema)) told.verdict(verdict);
   for (const regrade of await records("regrades", RegradeSchema)) told.regrade(regrade);
   const evaluations = await records("evaluations", EvaluationRecordSchema);
+  for (const { name, attempts, invalid } of evaluations) told.evaluated.set(name, attempts + invalid);
   const protocol = evaluations.map((evaluation) => evaluation.protocol).find((text) => text !== "");
   return told.history(
     run,
@@ -144,6 +147,7 @@ class Told {
   readonly turns: Turn[] = [];
   readonly seals = new Map<string, SessionSealed>();
   readonly sandboxes = new Map<string, SandboxReport>();
+  readonly evaluated = new Map<string, number>();
   private readonly closed = new Map<string, TrialTransition>();
   private readonly verdicts = new Map<string, Verdict>();
   private readonly regraded = new Set<string>();
@@ -168,14 +172,14 @@ class Told {
     config: RunConfig | undefined,
     protocol: EvaluationProtocol | undefined,
   ): RunHistory {
-    const { turns, seals, sandboxes, verdicts, regraded } = this;
+    const { turns, seals, sandboxes, verdicts, regraded, evaluated } = this;
     return {
       run,
       source,
       config,
       protocol,
       closed: [...this.closed.values()],
-      ...{ turns, seals, sandboxes, verdicts, regraded },
+      ...{ turns, seals, sandboxes, verdicts, regraded, evaluated },
     };
   }
 }

@@ -16,6 +16,7 @@ import {
 import type { behavioursOf, SetBehaviour } from "./behaviours.js";
 import { assertComparable, conditionsOf, harnessVersions } from "./conditions.js";
 import type { RunHistory } from "./run-history.js";
+import { planOf } from "./set-plan.js";
 import { setsOf, TRAINING, trialFacts } from "./trial-facts.js";
 
 export interface RunReport {
@@ -63,7 +64,7 @@ export function runReport(
     harnessVersions: harnessVersions(history),
     protocol: protocolOf(history),
     regraded: history.regraded.size,
-    sets: setsOf(facts).map((set) => setReport(set, inSet(facts, set))),
+    sets: setsOf(facts).map((set) => setReport(set, inSet(facts, set), { plan: planOf(history, set) })),
     behaviour: "rows" in behaviours ? behaviours.rows : null,
     behaviourAbsent: "absent" in behaviours ? behaviours.absent : null,
   };

@@ -18,6 +18,7 @@ import {
   OBJECT_BUCKETS,
   Outcome,
   RegradeSchema,
+  RunConfig,
   SandboxReportSchema,
   type SessionSealed,
   SessionSealedSchema,
@@ -136,6 +137,12 @@ export class RecordedRun {
       trial,
       judged,
     });
+  }
+
+  /** Stores what the run was started with, as the scheduler does. */
+  async configure(config: object): Promise<void> {
+    const record = { schema: 1, config: RunConfig.parse({ run: { id: RUN }, ...config }), tasksDigest: "00" };
+    await (await this.bus.kv("runs")).put(RUN, new TextEncoder().encode(JSON.stringify(record)));
   }
 
   /** Lets an archiver take everything that was recorded, and ends it. */

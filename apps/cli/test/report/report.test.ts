@@ -40,6 +40,8 @@ describe("the report of a run", { timeout: 120_000 }, () => {
       byTermination: { completed: 3, "sandbox-lost": 1 },
       byVerdict: { resolved: 2, unresolved: 1, none: 1 },
       lost: { trials: 1, retried: 1, tasks: 0 },
+      // The loss was repeated: no place is lost. What was to be done is not recorded here.
+      places: { expected: null, executed: 3, resolved: 2, lost: 0, open: null, bounds: null },
       solving: { tasks: 1, attempts: 3, solved: 2, shapes: { mixed: 1 } },
       groups: { allPass: 0, allFail: 0, mixed: 1 },
       stagesMs: { setup: { count: 4, mean: 5 }, agent: { count: 4, mean: 100 } },
@@ -47,6 +49,7 @@ describe("the report of a run", { timeout: 120_000 }, () => {
     expect(sets[2]).toMatchObject({
       byVerdict: { resolved: 1, "invalid(infra)": 1 },
       lost: { trials: 1, retried: 0, tasks: 1 },
+      places: { executed: 1, resolved: 1, lost: 1, lostBy: { infrastructure: 1 } },
       solving: { tasks: 1, attempts: 1, rate: 1 },
     });
   });
@@ -124,6 +127,24 @@ describe("the report of a run", { timeout: 120_000 }, () => {
     ]);
     const unscored = await report(RUN, "--site", recorded.site, "--score", "no-such-component");
     expect(unscored.sets[1].scaling).toEqual([]);
+  });
+
+  test("what was expected comes from the run's configuration, and stands beside what was executed", async () => {
+    await recorded.configure({
+      policy: { checkpoint: recorded.checkpoint },
+      rollout: { groupSize: 4, maxRetries: 0 },
+      trainer: { steps: 2, groupsPerStep: 1 },
+      evaluation: { attempts: 4 },
+    });
+    const { sets } = await report(RUN, "--site", recorded.site);
+    expect(sets[1].places).toMatchObject({ expected: 8, executed: 3, open: 5 });
+    expect(sets[2].places).toMatchObject({ expected: 4, executed: 1, resolved: 1, lost: 1, open: 2 });
+    expect(sets[2].places.bounds).toEqual([0.25, 1]);
+    const { stdout } = await run(process.execPath, [CLI, "report", RUN, "--site", recorded.site]);
+    expect(stdout).toMatch(/places {6}1 resolved of 1 executed of 4 expected, 100\.0 % \[/);
+    expect(stdout).toMatch(
+      /1 given up \(1 infrastructure\), 2 open: of the expected between 25\.0 % and 100\.0 %/,
+    );
   });
 
   test("a run nobody recorded is refused by name", async () => {

@@ -6,6 +6,7 @@ import type { BootstrapSettings } from "../statistics/bootstrap.js";
 import { type ScalingPoint, scalingCurve } from "../statistics/scaling.js";
 import { type GroupShapes, groupShapes } from "../statistics/shapes.js";
 import { type SolveSummary, solveSummary } from "../statistics/solve-summary.js";
+import { type PlaceCounts, placeCounts, placeOf, type SetPlan } from "./place-counts.js";
 import { attemptsBy, countedBy, isCounted, type TrialFact } from "./trial-fact.js";
 
 /** Of values that were known; how many were. */
@@ -24,6 +25,8 @@ export interface SetReport {
   readonly byTermination: Readonly<Record<string, number>>;
   /** By verdict; `none` was never verified. */
   readonly byVerdict: Readonly<Record<string, number>>;
+  /** What the run was to do, and what came of it. */
+  readonly places: PlaceCounts;
   readonly lost: {
     /** Trials without a valid verdict. */
     readonly trials: number;
@@ -49,7 +52,7 @@ export interface SetReport {
 export function setReport(
   set: string,
   trials: readonly TrialFact[],
-  settings?: BootstrapSettings,
+  { plan, settings }: { readonly plan?: SetPlan; readonly settings?: BootstrapSettings } = {},
 ): SetReport {
   const counted = trials.filter(isCounted);
   const byTask = attemptsBy(trials);
@@ -63,6 +66,7 @@ export function setReport(
     trials: trials.length,
     byTermination: tally(trials, ({ termination }) => termination),
     byVerdict: tally(trials, ({ verdict }) => verdict ?? "none"),
+    places: placeCounts(trials, plan),
     lost: {
       trials: lost.length,
       retried: lost.filter((trial) => trial.retry < lastRetry.get(placeOf(trial))!).length,
@@ -98,10 +102,6 @@ function scalingOf(trials: readonly TrialFact[]): ScalingPoint[] {
     isScored: attempts.every(({ score }) => score !== undefined),
   }));
   return tasks.every(({ isScored }) => isScored) ? scalingCurve(tasks) : [];
-}
-
-function placeOf({ group, slot }: TrialFact): string {
-  return `${group}/${slot}`;
 }
 
 /** Each trial's time in a stage is the sum of its visits. */

@@ -93,13 +93,15 @@ interface Score {
 
 function publication(group: Group, run: string, version: number): Effect {
   const scores = new Map<string, Score>();
-  let invalid = 0;
+  const lost = { infra: 0, task: 0, tamper: 0 };
   for (const place of group.places) {
     const last = place.history.at(-1)!;
     const score = scores.get(place.task.id) ?? { task: place.task.id, attempts: 0, solved: 0 };
     scores.set(place.task.id, score);
     if (last.standing !== "valid") {
-      invalid++;
+      // Sampled under older weights as often as it was tried: the engines never took those to be measured.
+      const cause = last.standing === "task" || last.standing === "tamper" ? last.standing : "infra";
+      lost[cause]++;
       continue;
     }
     score.attempts++;
@@ -110,7 +112,20 @@ function publication(group: Group, run: string, version: number): Effect {
   const solved = tasks.reduce((sum, score) => sum + score.solved, 0);
   return {
     kind: "publish-evaluation",
-    record: { run, name: group.id, version: BigInt(version), attempts, solved, invalid, tasks },
+    record: {
+      run,
+      name: group.id,
+      version: BigInt(version),
+      attempts,
+      solved,
+      invalid: group.places.length - attempts,
+      tasks,
+      expected: group.places.length,
+      lostInfrastructure: lost.infra,
+      lostTask: lost.task,
+      lostTamper: lost.tamper,
+      retries: group.places.reduce((sum, { history }) => sum + history.length - 1, 0),
+    },
     trials: group.places.flatMap(({ history }) => history.map(({ id }) => id)),
   };
 }
