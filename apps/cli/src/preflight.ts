@@ -10,11 +10,12 @@ import { loadIndexedTask, readTaskIndex } from "@mortise/tasks";
 import { assertFreeSpace } from "./free-space.js";
 import { readGreeting } from "./provision/nats-server/version.js";
 import { assertSandboxWishes } from "./sandbox-wishes.js";
+import { siteDown } from "./site/open-site.js";
 
 /** What was checked, one line each. Throws the first thing that would stop the run. */
 export async function preflight(site: SiteConfig, run: RunConfig): Promise<string[]> {
   assertSandboxWishes(site, run);
-  const { version } = await readGreeting(site.nats.url);
+  const version = await busVersion(site);
   const checkpoint = await openCheckpoint(run.policy.checkpoint);
   const index = readTaskIndex(site.tasks.directory);
   const counts = [run.tasks.train, run.tasks.evaluate].map((split) => assertSplit(site, index, split, run));
@@ -29,6 +30,15 @@ export async function preflight(site: SiteConfig, run: RunConfig): Promise<strin
     `harness ${run.rollout.harness}`,
     `disk at ${place}`,
   ];
+}
+
+async function busVersion(site: SiteConfig): Promise<string> {
+  try {
+    return (await readGreeting(site.nats.url)).version;
+  } catch (error) {
+    if (error instanceof MortiseError && error.code === "MORTISE_TRANSPORT_UNAVAILABLE") throw siteDown(site);
+    throw error;
+  }
 }
 
 function assertSplit(

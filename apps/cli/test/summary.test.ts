@@ -151,6 +151,16 @@ describe("the gates of a run", () => {
     ],
     ["a difference of exactly 0", records({ steps: step({ consistency: { maxAbsDelta: 0 } }) }), 1, "is 0"],
     ["a difference too large", records({ steps: step({ consistency: { maxAbsDelta: 0.002 } }) }), 1, "0.002"],
+    [
+      "nothing trained",
+      records({
+        seals: [seal("g1-0", 7n)],
+        groups: records().groups.slice(1),
+        steps: step({ trials: [], ledger: { sampled: 7n, trained: 0n }, consistency: {} }),
+      }),
+      1,
+      "no token was trained",
+    ],
     ["no difference measured", records({ steps: step({ consistency: {} }) }), 1, "null"],
   ] as const)("fail on %s", ([, input, steps, reason]) => {
     expect(gatesOf(input, steps)).toEqual([expect.stringContaining(reason)]);

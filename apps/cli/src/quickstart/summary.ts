@@ -95,8 +95,17 @@ export function recomputedLedger({
   return foldLedger(events).ledger;
 }
 
-/** What is wrong with a finished run, one sentence each; empty when every gate holds. */
-export function failedGates(summary: Summary, records: RunRecords, wantedSteps: number): string[] {
+/**
+ * What is wrong with a finished run, one sentence each; empty when every gate holds.
+ * @param isExact whether what sampled computes as what trains does; of another engine the difference is reported, and
+ *   what it may be is the operator's to say
+ */
+export function failedGates(
+  summary: Summary,
+  records: RunRecords,
+  wantedSteps: number,
+  isExact = true,
+): string[] {
   const failed: string[] = [];
   const { staleness, consistency, tokens } = summary;
   if (summary.steps !== wantedSteps) failed.push(`${summary.steps} of ${wantedSteps} steps were committed`);
@@ -108,7 +117,9 @@ export function failedGates(summary: Summary, records: RunRecords, wantedSteps: 
   if (published !== undefined && Number(published.trained) !== tokens.trained) {
     failed.push(`the trainer counts ${published.trained} trained tokens, the streams ${tokens.trained}`);
   }
-  if (wantedSteps > 0 && !isConsistent(consistency.maxAbsDeltaLogp)) {
+  if (wantedSteps > 0 && summary.steps > 0 && tokens.trained === 0) {
+    failed.push("no token was trained: in no group did the rewards of valid trials differ");
+  } else if (isExact && wantedSteps > 0 && !isConsistent(consistency.maxAbsDeltaLogp)) {
     failed.push(
       `max |Δ log-probability| is ${consistency.maxAbsDeltaLogp}, wanted in (0, ${MAX_ABS_DELTA_LOGP}]`,
     );

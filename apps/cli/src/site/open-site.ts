@@ -33,7 +33,7 @@ export interface OpenSite {
 export async function openSite(file: string): Promise<OpenSite> {
   const config = await readSiteConfig(file);
   const bus = await connectIfUp(config, CONNECT_TIMEOUT_MS);
-  if (bus === undefined) throw siteDown(file, config);
+  if (bus === undefined) throw siteDown(config, file);
   const presences = await Presences.watch(bus);
   const { bearer } = await readIdentity(config.identity.directory, "observer");
   return {
@@ -50,7 +50,7 @@ export async function openSite(file: string): Promise<OpenSite> {
   };
 }
 
-export function siteDown(file: string, { nats }: SiteConfig): MortiseError {
+export function siteDown({ nats }: SiteConfig, file = "<its site file>"): MortiseError {
   return new MortiseError({
     code: "MORTISE_OPERATOR_SITE_DOWN",
     message: `Nothing answers at ${nats.url}.`,

@@ -31,6 +31,11 @@ export interface HarnessWish {
   readonly windowTokens: number | undefined;
 }
 
+/** What runs call the harness that was given by its name or its file. */
+export function nameOfHarness(given: string): string {
+  return basename(given, extname(given));
+}
+
 /** @throws MORTISE_HARNESS_UNKNOWN, MORTISE_HARNESS_UNFIT, MORTISE_CONFIG_* naming --harness */
 export async function chooseHarness({ given, backend, windowTokens }: HarnessWish): Promise<SiteHarness> {
   const window = windowOf(windowTokens);
@@ -60,7 +65,7 @@ export async function chooseHarness({ given, backend, windowTokens }: HarnessWis
 }
 
 async function fromFile(file: string, window: object): Promise<SiteHarness> {
-  const name = basename(file, extname(file));
+  const name = nameOfHarness(file);
   try {
     const table = await loadToml(file);
     const Harnesses = z.strictObject({ harness: SiteConfig.shape.harness });

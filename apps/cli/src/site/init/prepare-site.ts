@@ -29,7 +29,7 @@ import { siteFileText } from "../site-file.js";
 import { pathsOfSite, type SitePaths, sitePaths } from "../site-paths.js";
 import { assertImages, type BackendWish, chooseBackend, limitsFor } from "./backend.js";
 import { chooseEngine } from "./engine.js";
-import { chooseHarness } from "./harness.js";
+import { chooseHarness, nameOfHarness } from "./harness.js";
 import { runFileText } from "./run-file.js";
 import { chooseTasks, type SiteTasks, splitsOf, writeLinks } from "./tasks.js";
 
@@ -141,7 +141,7 @@ async function keptSite(paths: SitePaths, wish: SiteWish): Promise<Draft> {
     ([flag, value]) => (value === undefined ? [] : [flag]),
   );
   const names = Object.keys(config.harness);
-  const harness = wish.harness ?? names[0];
+  const harness = wish.harness === undefined ? names[0] : nameOfHarness(wish.harness);
   if (harness === undefined || !Object.hasOwn(config.harness, harness))
     throw wrong(
       "--harness",
