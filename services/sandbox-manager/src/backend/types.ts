@@ -8,6 +8,7 @@
  */
 import type { BUILT_IN_BACKENDS } from "@mortise/contracts";
 import type { Patch } from "../patch/patch.js";
+import type { SealReport, SealRequest } from "../sealing/types.js";
 import type { Output } from "./output.js";
 
 /** Of those that are part of Mortise; a plug-in has the name the site gives it. */
@@ -237,6 +238,11 @@ export interface Sandbox {
    * lead where its author wanted: resolve every path below it. Undefined where the backend has no such directory.
    */
   readonly hostRoot: string | undefined;
+  /**
+   * As `sealRoot` on `hostRoot`, where the root filesystem is a directory of another host: it is sealed there, and what
+   * is taken out of it is gone. Absent where `hostRoot` is enough, or nothing can be sealed.
+   */
+  readonly seal?: ((order: Pick<SealRequest, "workdir" | "answers">) => Promise<SealReport>) | undefined;
   /** Keeps the root filesystem and ends this sandbox's use of it; after `quiesce` too. Not while a command runs. */
   snapshot(): Promise<Snapshot>;
   /** Whether the last attempt to reach the proxy behind the model endpoint failed. */

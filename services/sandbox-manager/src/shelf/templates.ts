@@ -12,11 +12,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import path from "node:path";
 import { MortiseError } from "@mortise/contracts";
 import type { Clock } from "@mortise/kernel";
-import type { Image, Limits, SandboxBackend } from "../backend/types.js";
+import type { Image, Limits, Sandbox, SandboxBackend } from "../backend/types.js";
 import type { ContentInit, RecordStore } from "../content-store.js";
 import type { FlowKey } from "../fair-queue.js";
 import { sha256 } from "../patch/patch.js";
-import { sealRoot } from "../sealing/index.js";
+import { type SealReport, sealRoot } from "../sealing/index.js";
 import type { StartGate } from "../start-gate.js";
 import { answersOf } from "./answers.js";
 import { type CacheLease, type CacheLimits, type Evictable, PinnedCache } from "./pinned-cache.js";
@@ -114,6 +114,19 @@ export class TemplateShelf {
     return { image, seal, notes: unproved(report), bytes: 0, release: async () => {} };
   }
 
+  /** On this host, or where the root filesystem is. */
+  async #seal(template: Sandbox, { task, workdir }: ShelvedTask, store: string): Promise<SealReport> {
+    const answers = answersOf(task);
+    const { backend, scratchDirectory: scratch } = this.#options;
+    if (template.hostRoot !== undefined)
+      return sealRoot(template.hostRoot, { workdir, store, answers, scratch });
+    if (template.seal !== undefined) return template.seal({ workdir, answers });
+    throw new MortiseError({
+      code: "MORTISE_SANDBOX_NOT_CLOSED",
+      message: `the ${backend.name} backend shows no root filesystem to seal.`,
+    });
+  }
+
   async #sealed(task: ShelvedTask): Promise<Template> {
     const { backend, records, scratchDirectory } = this.#options;
     const template = await backend.create({
@@ -125,18 +138,7 @@ export class TemplateShelf {
     });
     const store = mkdtempSync(path.join(scratchDirectory, "history-"));
     try {
-      if (template.hostRoot === undefined)
-        throw new MortiseError({
-          code: "MORTISE_SANDBOX_NOT_CLOSED",
-          message: `the ${backend.name} backend shows no root filesystem to seal.`,
-        });
-      const request = {
-        workdir: task.workdir,
-        store,
-        answers: answersOf(task.task),
-        scratch: scratchDirectory,
-      };
-      const report = await sealRoot(template.hostRoot, request);
+      const report = await this.#seal(template, task, store);
       const seal = await records.put(report);
       const snapshot = await template.snapshot();
       return {

@@ -2,7 +2,6 @@
  * Owns one container of the docker backend: an idle first process, commands as `exec`, and what its host does with it
  * from outside (host/types.ts). Does not choose images and does not know where the engine is.
  */
-import { existsSync } from "node:fs";
 import { MortiseError } from "@mortise/contracts";
 import type Docker from "dockerode";
 import { type Patch, sha256 } from "../../patch/patch.js";
@@ -45,8 +44,6 @@ interface Started {
   readonly container: Docker.Container;
   readonly hosted: HostedContainer;
   readonly processes: ContainerProcesses;
-  /** The container's own file system alone, as a directory of this host. */
-  readonly hostRoot: string | undefined;
 }
 
 export class DockerSandbox implements Sandbox {
@@ -158,7 +155,12 @@ export class DockerSandbox implements Sandbox {
   }
 
   get hostRoot(): string | undefined {
-    return this.#state === "open" ? this.#started?.hostRoot : undefined;
+    return this.#state === "open" ? this.#started?.hosted.hostRoot : undefined;
+  }
+
+  get seal(): Sandbox["seal"] {
+    const { hosted } = this.#parts;
+    return hosted.seal === undefined ? undefined : (order) => hosted.seal!(order);
   }
 
   async stats(): Promise<Usage> {
@@ -242,15 +244,15 @@ export class DockerSandbox implements Sandbox {
     await this.#layWorkspace(container);
     await container.start();
     const { State, GraphDriver } = await container.inspect();
-    const hosted = await host.adopt(spec.id, { containerId: container.id, pid: State.Pid }, spec.network);
+    const merged = mergedDirectory(GraphDriver);
+    const hosted = await host.adopt(
+      spec.id,
+      { containerId: container.id, pid: State.Pid, ...(merged === undefined ? {} : { merged }) },
+      spec.network,
+    );
     await hosted.addAgentAccount();
     if (spec.patch !== undefined) await hosted.apply(spec.patch, this.#workdir);
-    this.#started = {
-      container,
-      hosted,
-      processes: new ContainerProcesses(container, hosted),
-      hostRoot: hosted.liveRoot === undefined ? undefined : mergedDirectory(GraphDriver),
-    };
+    this.#started = { container, hosted, processes: new ContainerProcesses(container, hosted) };
     void hosted.lost.then(() => this.#lose());
   }
 
@@ -283,6 +285,5 @@ export class DockerSandbox implements Sandbox {
 /** Where the engine's overlay driver shows a running container's files; other drivers have no such place. */
 function mergedDirectory(driver: { readonly Name: string; readonly Data: unknown }): string | undefined {
   if (driver?.Name !== "overlay2") return undefined;
-  const merged = (driver.Data as { readonly MergedDir?: string } | null)?.MergedDir;
-  return merged !== undefined && existsSync(merged) ? merged : undefined;
+  return (driver.Data as { readonly MergedDir?: string } | null)?.MergedDir;
 }

@@ -2,7 +2,7 @@
  * Owns what this host does with one container of an engine of this host: its processes, its network namespace, its
  * files below its root as this host sees it. Does not speak to the engine.
  */
-import { lstatSync } from "node:fs";
+import { existsSync, lstatSync } from "node:fs";
 import { applyToDirectory } from "../../../patch/apply.js";
 import type { Patch } from "../../../patch/patch.js";
 import * as files from "../../files.js";
@@ -11,10 +11,10 @@ import type { EtcFiles } from "../../runc/etc-files.js";
 import { type Network, type NetworkProof, type SandboxUser, USER_IDS, type Usage } from "../../types.js";
 import { addAgentAccount } from "./agent-account.js";
 import type { HostProcesses } from "./processes.js";
-import type { HostedContainer, Look } from "./types.js";
+import type { HostedContainer, Look, StartedContainer } from "./types.js";
 
 export interface LocalParts {
-  readonly pid: number;
+  readonly started: StartedContainer;
   readonly processes: HostProcesses;
   readonly network: SandboxNetwork;
   readonly etc: EtcFiles;
@@ -23,12 +23,16 @@ export interface LocalParts {
 export class LocalContainer implements HostedContainer {
   /** This host is where we are. */
   readonly lost = new Promise<never>(() => undefined);
-  readonly liveRoot: string;
+  readonly hostRoot: string | undefined;
+  /** Everything mounted in it included. */
+  readonly #liveRoot: string;
   readonly #parts: LocalParts;
 
   constructor(parts: LocalParts) {
     this.#parts = parts;
-    this.liveRoot = `/proc/${parts.pid}/root`;
+    const { pid, merged } = parts.started;
+    this.#liveRoot = `/proc/${pid}/root`;
+    this.hostRoot = merged !== undefined && existsSync(merged) ? merged : undefined;
   }
 
   get isModelUnreachable(): boolean {
@@ -74,19 +78,19 @@ export class LocalContainer implements HostedContainer {
 
   /** The engine's own way in would write below scratch volumes, where nobody sees it. */
   async putTar(directory: string, tar: Uint8Array, owner: SandboxUser): Promise<void> {
-    await files.unpackBelow(this.liveRoot, directory, tar, USER_IDS[owner]);
+    await files.unpackBelow(this.#liveRoot, directory, tar, USER_IDS[owner]);
   }
 
   getTar(directory: string): Promise<Uint8Array> {
-    return files.packBelow(this.liveRoot, directory);
+    return files.packBelow(this.#liveRoot, directory);
   }
 
   async addAgentAccount(): Promise<void> {
-    addAgentAccount(this.liveRoot);
+    addAgentAccount(this.#liveRoot);
   }
 
   async apply(patch: Patch, workdir: string): Promise<void> {
-    const workspace = files.resolveDirectory(this.liveRoot, workdir.slice(1));
+    const workspace = files.resolveDirectory(this.#liveRoot, workdir.slice(1));
     const { uid, gid } = lstatSync(workspace);
     applyToDirectory(patch, workspace, { uid, gid });
   }

@@ -55,12 +55,11 @@ export class LocalHost implements EngineHost {
     const opened = this.#opened.get(id);
     if (opened === undefined) throw new Error(`sandbox ${id} was not opened`);
     const { cgroups, allowedHosts, openModel } = this.#options;
-    const { pid } = started;
     const processes = await HostProcesses.of(started, cgroups);
-    const namespace = openSync(`/proc/${pid}/ns/net`, "r");
+    const namespace = openSync(`/proc/${started.pid}/ns/net`, "r");
     const network = await SandboxNetwork.adopt(namespace, asked, allowedHosts, openModel?.(id));
     opened.etc.setHosts(network.knownHosts);
-    opened.container = new LocalContainer({ pid, processes, network, etc: opened.etc });
+    opened.container = new LocalContainer({ started, processes, network, etc: opened.etc });
     return opened.container;
   }
 

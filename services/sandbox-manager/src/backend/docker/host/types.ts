@@ -4,7 +4,7 @@
  * this host and ../remote/ for one elsewhere.
  */
 import type { Patch } from "../../../patch/patch.js";
-import type { Mount, Network, NetworkProof, SandboxUser, Usage } from "../../types.js";
+import type { Mount, Network, NetworkProof, Sandbox, SandboxUser, Usage } from "../../types.js";
 
 /** A file or directory of the engine's host and where it is shown. */
 export interface Shown {
@@ -30,6 +30,8 @@ export interface StartedContainer {
   readonly containerId: string;
   /** Its first process, as the engine numbers it. */
   readonly pid: number;
+  /** Where the engine's storage driver shows its own file system alone, on the engine's host; not every driver does. */
+  readonly merged?: string;
 }
 
 /** What a look at a command says. */
@@ -43,8 +45,10 @@ export interface Look {
 export interface HostedContainer {
   /** Settles with the reason when its host can no longer be reached; its network has ended then. */
   readonly lost: Promise<string>;
-  /** Its root as a directory of this host, everything mounted in it included; undefined elsewhere. */
-  readonly liveRoot: string | undefined;
+  /** Its own file system as a directory of this host; undefined elsewhere. */
+  readonly hostRoot: string | undefined;
+  /** See `Sandbox.seal`; only elsewhere. */
+  readonly seal?: NonNullable<Sandbox["seal"]>;
   readonly isModelUnreachable: boolean;
   /** Milliseconds. */
   readonly modelTimeMs: number;

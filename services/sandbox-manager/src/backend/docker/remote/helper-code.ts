@@ -1,6 +1,6 @@
 /**
- * Owns the program a helper runs: this package as it is built, the few packages it needs there, and `nft` of this host
- * with its libraries, as one archive to be unpacked at `/`. The rest of its root is the host image.
+ * Owns the program a helper runs: this package as it is built, the few packages it needs there, and `nft` and `git` of
+ * this host with their libraries, as one archive to be unpacked at `/`. The rest of its root is the host image.
  */
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import path from "node:path";
@@ -9,8 +9,9 @@ import { dynamicLibraries } from "../../host-image.js";
 
 const APP = "mortise/app";
 /** Of this package's dependencies, what helper-main.ts leads to. */
-const PACKAGES = ["@mortise/contracts", "koffi", "tar-stream", "zod"];
-const NFT = "/usr/bin/nft";
+const PACKAGES = ["@mortise/contracts", "koffi", "tar-stream", "yauzl", "zod"];
+/** Without nft the helper refuses allow-lists, without git it seals nothing, as this host would. */
+const PROGRAMS = ["nft", "git"];
 /** By it nft writes rules as it does here. */
 const PROTOCOLS: TarMember = {
   name: "etc/protocols",
@@ -31,7 +32,7 @@ export async function helperCode(): Promise<Uint8Array> {
     [`${APP}/package.json`, path.join(own, "package.json")],
     ...filesBelow(path.join(own, "dist"), `${APP}/dist`),
     ...PACKAGES.flatMap((name) => packageFiles(name, own, APP)),
-    ...steeringFiles(),
+    ...programFiles(),
   ]);
   const members = [...files].map(
     ([name, file]): TarMember => ({
@@ -80,18 +81,13 @@ function filesBelow(directory: string, into: string): [string, string][] {
   });
 }
 
-/** Without it the helper refuses allow-lists, as this host would. */
-function steeringFiles(): [string, string][] {
-  const found = PATH.split(":")
-    .map((directory) => path.join(directory, "nft"))
-    .find((file) => existsSync(file));
-  if (found === undefined) return [];
-  const program = realpathSync(found);
-  return [
-    [NFT.slice(1), program],
-    ...dynamicLibraries([program]).map((library): [string, string] => [
-      library.slice(1),
-      realpathSync(library),
-    ]),
-  ];
+function programFiles(): [string, string][] {
+  const found = PROGRAMS.flatMap((name): [string, string][] => {
+    const places = PATH.split(":").map((directory) => path.join(directory, name));
+    const file = places.find((place) => existsSync(place));
+    return file === undefined ? [] : [[`usr/bin/${name}`, realpathSync(file)]];
+  });
+  if (found.length === 0) return [];
+  const libraries = dynamicLibraries(found.map(([, file]) => file));
+  return [...found, ...libraries.map((file): [string, string] => [file.slice(1), realpathSync(file)])];
 }

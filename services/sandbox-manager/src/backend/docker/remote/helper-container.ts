@@ -15,8 +15,9 @@ import { HELPER_PROGRAM, helperCode } from "./helper-code.js";
 /** Where the volume is in the helper. */
 export const SHARED = "/mortise/shared";
 const CAPABILITIES = [
-  // Entering network namespaces and looking through /proc at what they belong to.
+  // Entering namespaces, of networks and of the engine's mounts, and looking through /proc at what they belong to.
   "SYS_ADMIN",
+  "SYS_CHROOT",
   "SYS_PTRACE",
   // Addresses and rules of an allow-list.
   "NET_ADMIN",

@@ -4,15 +4,19 @@
  *
  * H1  A connection from inside leads to the manager and nowhere else: the helper knows no address of a proxy.
  */
-import { existsSync, mkdirSync, renameSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import net from "node:net";
 import path from "node:path";
+import { MortiseError } from "@mortise/contracts";
 import { decodePatch } from "../../../patch/codec.js";
+import { type SealReport, sealRoot } from "../../../sealing/index.js";
 import type { ModelEndpoint } from "../../network/index.js";
 import { CgroupHost } from "../../runc/cgroup.js";
 import type { LocalContainer } from "../host/local-container.js";
 import { LocalHost } from "../host/local-host.js";
+import type { StartedContainer } from "../host/types.js";
+import { withForeignDirectory } from "./foreign-root.js";
 import {
   type Answered,
   type Asked,
@@ -37,6 +41,7 @@ type Handlers = {
 export class HelperServer {
   readonly #shared: string;
   readonly #containers = new Map<string, LocalContainer>();
+  readonly #adopted = new Map<string, StartedContainer>();
   readonly #waiting = new Map<number, net.Socket>();
   /** What names stand for, where the manager resolves. */
   readonly #addresses = new Map<string, readonly string[]>();
@@ -106,10 +111,12 @@ export class HelperServer {
     open: async ({ id }) => ({ shown: await this.#started.open(id) }),
     adopt: async ({ id, started, ...asked }) => {
       this.#containers.set(id, await this.#started.adopt(id, started, this.#networkOf(asked)));
+      this.#adopted.set(id, started);
       return {};
     },
     close: async ({ id }) => {
       this.#containers.delete(id);
+      this.#adopted.delete(id);
       await this.#started.close(id);
       return {};
     },
@@ -134,6 +141,10 @@ export class HelperServer {
       return {};
     },
     getTar: async ({ id, directory }) => [{}, await this.#of(id).getTar(directory)],
+    seal: async ({ id, order }) => {
+      this.#of(id);
+      return sealed(this.#adopted.get(id)!, order);
+    },
     addAgentAccount: async ({ id }) => {
       await this.#of(id).addAgentAccount();
       return {};
@@ -215,4 +226,27 @@ export class HelperServer {
     socket.once("close", () => stream.end());
     stream.pipe(socket).pipe(stream);
   }
+}
+
+/** As a manager of this host would seal it. What is taken out is gone: grading starts from the pristine image. */
+async function sealed({ pid, merged }: StartedContainer, order: Asked<"seal">["order"]): Promise<SealReport> {
+  if (merged === undefined)
+    throw new MortiseError({
+      code: "MORTISE_SANDBOX_NOT_CLOSED",
+      message: "the Docker engine's storage driver shows no root filesystem to seal; overlay2 does.",
+    });
+  const scratch = mkdtempSync("/tmp/seal-");
+  const at = path.join(scratch, "root");
+  try {
+    // The process beside the container that the engine started sees what the engine mounts.
+    const place = { pid: parentOf(pid), directory: merged, at };
+    const request = { ...order, scratch, store: path.join(scratch, "taken") };
+    return await withForeignDirectory(place, () => sealRoot(at, request));
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+function parentOf(pid: number): number {
+  return Number(/^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
 }

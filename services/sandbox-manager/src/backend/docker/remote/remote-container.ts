@@ -4,6 +4,7 @@
  */
 import { encodePatch } from "../../../patch/codec.js";
 import type { Patch } from "../../../patch/patch.js";
+import type { SealReport, SealRequest } from "../../../sealing/types.js";
 import { ModelRelay } from "../../relay.js";
 import type { Network, NetworkProof, SandboxUser, Usage } from "../../types.js";
 import type { HostedContainer, Look } from "../host/types.js";
@@ -23,7 +24,7 @@ export interface RemoteParts {
 
 export class RemoteContainer implements HostedContainer {
   readonly lost: Promise<string>;
-  readonly liveRoot = undefined;
+  readonly hostRoot = undefined;
   readonly #parts: RemoteParts;
   #relay: ModelRelay | undefined;
   /** Of relays that are closed. */
@@ -66,6 +67,10 @@ export class RemoteContainer implements HostedContainer {
 
   async usage(): Promise<Usage> {
     return (await this.#ask("usage", {})).facts;
+  }
+
+  async seal(order: Pick<SealRequest, "workdir" | "answers">): Promise<SealReport> {
+    return (await this.#ask("seal", { order })).facts;
   }
 
   async nDenied(): Promise<number> {

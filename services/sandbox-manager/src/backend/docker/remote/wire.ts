@@ -5,6 +5,7 @@
  */
 import type { Readable } from "node:stream";
 import { ERROR_CATALOGUE, MortiseError, type MortiseErrorInit } from "@mortise/contracts";
+import type { SealReport, SealRequest } from "../../../sealing/types.js";
 import type { Network, NetworkProof, SandboxUser, Usage } from "../../types.js";
 import type { Look, Shown, StartedContainer } from "../host/types.js";
 
@@ -37,6 +38,7 @@ export interface Operations {
   /** Answered with bytes: the archive. */
   getTar: [OfSandbox & { readonly directory: string }, object];
   addAgentAccount: [OfSandbox, object];
+  seal: [OfSandbox & { readonly order: Pick<SealRequest, "workdir" | "answers"> }, SealReport];
   /** Bytes: the patch, encoded. */
   apply: [OfSandbox & { readonly workdir: string }, object];
 }
