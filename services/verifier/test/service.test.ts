@@ -154,6 +154,18 @@ test("every expected test passed: resolved, reward 1, the log kept", async () =>
   expect(asked.at(-1)!.steps).toMatchObject([{ argv: ["/bin/sh", "/tests/test.sh"], timeoutMs: 5_000 }]);
 });
 
+test("a run's limits and multipliers reach the sandbox, and its timeout is the task's own times its multiplier", async () => {
+  const passing: Answer = (nonce) => ({ stdout: bytes(results(nonce, () => "passed")) });
+  const limits = { cpus: 3, memoryBytes: 1n << 30n };
+  const overrides = { cpusMultiplier: 2, memoryMultiplier: 1.5, verifyTimeoutMultiplier: 3 };
+  await grade("roomy", passing, { limits, overrides, timeoutMs: 10_000_000 });
+  expect(asked.at(-1)).toMatchObject({ limits, overrides });
+  const ownMs = task.verifier.timeoutSec * 1000;
+  expect(asked.at(-1)!.steps).toMatchObject([{ timeoutMs: 3 * ownMs }]);
+  await grade("plain", passing, { timeoutMs: 0 });
+  expect(asked.at(-1)!.steps).toMatchObject([{ timeoutMs: ownMs }]);
+});
+
 test("a failing test: unresolved, reward 0, and the share that passed", async () => {
   const failing = names[0];
   const verdict = await grade("bad", (nonce) => ({
