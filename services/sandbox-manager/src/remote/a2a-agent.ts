@@ -11,7 +11,15 @@ import {
   JsonRpcTransportFactory,
   RestTransportFactory,
 } from "@a2a-js/sdk/client";
-import { TaskNotCancelableError, TaskNotFoundError } from "@a2a-js/sdk/errors";
+import {
+  ContentTypeNotSupportedError,
+  ExtensionSupportRequiredError,
+  RequestMalformedError,
+  TaskNotCancelableError,
+  TaskNotFoundError,
+  UnsupportedOperationError,
+  VersionNotSupportedError,
+} from "@a2a-js/sdk/errors";
 import {
   INVOCATION_EXTENSION,
   INVOCATION_SCHEMA,
@@ -28,6 +36,19 @@ import { ConnectionBroke, type RemoteAgent, type RemoteHandle, type Watch } from
 import { type Exchange, exchange } from "./bounded-fetch.js";
 
 const legacyCompat = { enabled: true };
+/** Of v1.0 and of v0.3: an agent may refuse whoever does not say that it knows the extension. */
+const EXTENSION_HEADERS = {
+  "a2a-extensions": INVOCATION_EXTENSION,
+  "x-a2a-extensions": INVOCATION_EXTENSION,
+};
+/** By these an agent says that it did not take a message at all. */
+const REFUSALS = [
+  ContentTypeNotSupportedError,
+  ExtensionSupportRequiredError,
+  RequestMalformedError,
+  UnsupportedOperationError,
+  VersionNotSupportedError,
+];
 /** Whoever named a trial's task before may name it again: the library and servers may coalesce by it. */
 const messageId = ({ kind, id }: InvocationRequest) => `${kind}-${id}`;
 
@@ -123,7 +144,12 @@ export class A2aAgent implements RemoteAgent {
   /** A client for one exchange, made of the card as it is now. Whatever it throws is told apart here. */
   async #with<T>(act: (client: Client, card: AgentCard) => Promise<T>): Promise<T> {
     const { tokenFile, maxAnswerBytes } = this.#settings;
-    const http = exchange({ field: this.#field, tokenFile, maxAnswerBytes });
+    const http = exchange({
+      field: this.#field,
+      tokenFile,
+      maxAnswerBytes,
+      headers: EXTENSION_HEADERS,
+    });
     let isCardRead = false;
     try {
       const resolver = new DefaultAgentCardResolver({ fetchImpl: http.fetch, legacyCompat });
@@ -139,6 +165,12 @@ export class A2aAgent implements RemoteAgent {
           throw new ConnectionBroke(fault.message, false, fault);
         throw fault;
       }
+      if (REFUSALS.some((refusal) => fault instanceof refusal))
+        throw new MortiseError({
+          code: "MORTISE_HARNESS_REMOTE_ANSWER",
+          message: `the agent does not take the message: ${(fault as Error).message}.`,
+          cause: fault,
+        });
       // The runtime spoke, but not to the point; a server in between may have spoken for it.
       throw new ConnectionBroke((fault as Error).message, isCardRead, fault);
     }

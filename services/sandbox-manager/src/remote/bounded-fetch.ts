@@ -28,6 +28,7 @@ export interface FetchOptions {
   readonly field: string;
   readonly tokenFile: string | undefined;
   readonly maxAnswerBytes: number;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** A `fetch` for one exchange that remembers what failed it, whatever a library makes of it. */
@@ -60,7 +61,7 @@ export function tokenIn(file: string, field: string): string {
   }
 }
 
-export function exchange({ field, tokenFile, maxAnswerBytes }: FetchOptions): Exchange {
+export function exchange({ field, tokenFile, maxAnswerBytes, headers: always }: FetchOptions): Exchange {
   let fault: Error | undefined;
   const failed = (error: Error): never => {
     fault ??= error;
@@ -69,7 +70,7 @@ export function exchange({ field, tokenFile, maxAnswerBytes }: FetchOptions): Ex
   return {
     fault: () => fault,
     fetch: async (input, init) => {
-      const headers = new Headers(init?.headers);
+      const headers = new Headers({ ...Object.fromEntries(new Headers(init?.headers)), ...always });
       if (tokenFile !== undefined)
         headers.set("authorization", `Bearer ${tokenIn(tokenFile, `${field}.tokenFile`)}`);
       let response: Response;
