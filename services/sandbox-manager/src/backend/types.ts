@@ -5,6 +5,7 @@
  * B1  Nothing in the sandbox outlives `quiesce`: afterwards no process runs and the model endpoint is closed.
  * B2  `diff` is taken from outside the sandbox, only after `quiesce`, and follows no symbolic link.
  * B3  An infrastructure failure is never an exit code: it is `refused` (nothing ran) or `lost` (no result).
+ * B4  Every connection of the model endpoint begins with the line of its listener key, before a byte from inside.
  */
 import type { BUILT_IN_BACKENDS } from "@mortise/contracts";
 import type { Patch } from "../patch/patch.js";

@@ -1,4 +1,5 @@
 /** What can be reached from inside. */
+import net from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { type Kit, started, text, withModel } from "./kit.js";
@@ -21,6 +22,32 @@ export function describeNetwork(kit: Kit): void {
         await sandbox.quiesce();
         await expect(kit.run(sandbox, ["true"])).rejects.toThrow("quiesced");
       });
+    });
+
+    test("says whose it is before a byte from inside, on every connection", async () => {
+      const heard: string[] = [];
+      const proxy = net.createServer((socket) => {
+        const at = heard.push("") - 1;
+        socket
+          .on("error", () => undefined)
+          .on("data", (chunk) => {
+            heard[at] += chunk;
+            if (heard[at]!.endsWith("\r\n\r\n"))
+              socket.end("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n");
+          });
+      });
+      await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+      const { port } = proxy.address() as net.AddressInfo;
+      const listenerKey = "run.trial.code-of-43_characters";
+      const sandbox = await kit.create({ network: { kind: "model", host: "127.0.0.1", port, listenerKey } });
+      for (let n = 0; n < 2; n++) await kit.run(sandbox, ["node", "-e", GET]);
+      // A backend may look whether the endpoint is there; what it then says is the line as well.
+      const asked = heard.filter((text) => text.includes("GET "));
+      expect(asked).toHaveLength(2);
+      for (const text of heard.filter((one) => one !== ""))
+        expect(text.startsWith(`@mortise/1 ${listenerKey}\r\n`)).toBe(true);
+      expect(asked[0]).toMatch(/^[^\n]*\nGET \/v1\/models HTTP\/1\.1\r\n/);
+      proxy.close();
     });
 
     test.skipIf(!kit.can.isolation)("has nothing else", async () => {
