@@ -12,10 +12,12 @@ import {
   RunPhase,
   type SandboxReport,
   SandboxReportSchema,
+  type SiteConfig,
   type Verdict,
   VerdictSchema,
 } from "@mortise/contracts";
 import { stringify } from "smol-toml";
+import type { z } from "zod";
 import { writePolicy } from "../../apps/cli/src/conformance/policy-files.js";
 import { provisionNatsServer } from "../../apps/cli/src/provision/nats-server/provision.js";
 import { type RunPaths, runPaths } from "../../apps/cli/src/quickstart/run-directory.js";
@@ -35,6 +37,8 @@ export interface DeploymentWish {
   /** Every run there will be. */
   readonly runs: readonly string[];
   readonly backend: "runc" | "docker";
+  /** The engine of the docker backend; the one of this host when absent. */
+  readonly engine?: NonNullable<z.input<typeof SiteConfig>["sandbox"]>["docker"];
 }
 
 export interface TrialWish {
@@ -44,6 +48,8 @@ export interface TrialWish {
   readonly split: string;
   /** Lines of a script file. */
   readonly script: readonly string[];
+  /** More keys of the run file's [rollout]. */
+  readonly rollout?: object;
 }
 
 /** Everything the services recorded of one trial. */
@@ -70,7 +76,7 @@ export class Deployment {
     this.#checkpoint = checkpoint;
   }
 
-  static async start({ tasks, harness, runs, backend }: DeploymentWish): Promise<Deployment> {
+  static async start({ tasks, harness, runs, backend, engine }: DeploymentWish): Promise<Deployment> {
     const project = projectPaths();
     const directory = await mkdtemp(join(tmpdir(), "mortise-harnesses-"));
     const nats = await provisionNatsServer({
@@ -90,6 +96,7 @@ export class Deployment {
       harness,
       sandbox: {
         backend,
+        ...(engine === undefined ? {} : { docker: engine }),
         cpus: 2,
         memoryBytes: SITE_MEMORY_BYTES,
         diskBytes: SITE_DISK_BYTES,
@@ -102,11 +109,14 @@ export class Deployment {
   }
 
   /** Runs one trial of the only task in a split to its verdict. */
-  async runTrial({ run, harness, split, script }: TrialWish): Promise<TrialRecord> {
+  async runTrial({ run, harness, split, script, rollout }: TrialWish): Promise<TrialRecord> {
     const engineFile = join(this.#directory, `${run}.jsonl`);
     await writeFile(engineFile, `${script.join("\n")}\n`);
     const runFile = join(this.#directory, `${run}.toml`);
-    await writeFile(runFile, stringify(this.#runConfig({ run, harness, split, engineFile })));
+    await writeFile(
+      runFile,
+      stringify(this.#runConfig({ run, harness, split, engineFile, rollout: rollout ?? {} })),
+    );
     if (this.#isStarted) await this.#cluster.switchRun(runFile);
     else await this.#cluster.startServices(runFile);
     this.#isStarted = true;
@@ -120,7 +130,7 @@ export class Deployment {
 
   /** An evaluation of version 0 with one attempt, and no training. */
   #runConfig(wish: Omit<TrialWish, "script"> & { readonly engineFile: string }): object {
-    const { run, harness, split, engineFile } = wish;
+    const { run, harness, split, engineFile, rollout } = wish;
     return {
       run: { id: run },
       policy: { checkpoint: this.#checkpoint },
@@ -135,6 +145,7 @@ export class Deployment {
         setupTimeoutMs: 120_000,
         maxRetries: 0,
         prewarm: 0,
+        ...rollout,
       },
       trainer: { steps: 0 },
       evaluation: { attempts: 1, before: true, after: false },

@@ -3,7 +3,7 @@
  * as in a deployment, only the engine plays a script, with the calls that solve the task or with none. A runtime
  * that cannot be obtained here is a skipped test that says so.
  * MORTISE_HARNESSES names the harnesses to run, separated by commas; all when absent. MORTISE_HARNESS_BACKEND is
- * runc, or docker.
+ * runc, docker, or remote-docker: an engine made for it, behind TLS, with a network of its own.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,6 +13,7 @@ import { ensureRuntime, type HarnessAdapter, type ToolVocabulary, type WireApi }
 import { HARNESSES, harnessFolder } from "@mortise/harnesses";
 import { DockerBackend, RuncBackend } from "@mortise/sandbox-manager";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { RemoteEngine, whyNoEngine } from "../../services/sandbox-manager/test/remote/remote-engine.js";
 import { Deployment, type TrialRecord } from "./deployment.js";
 import { scriptLines } from "./script.js";
 import { ON_HOST_IMAGE, solvingCalls, WITHOUT_LIBRARY, writeTasks } from "./task.js";
@@ -71,12 +72,21 @@ const subjects = [
   command,
 ];
 const chosen = subjects.filter(({ name }) => asked === undefined || asked.includes(name));
-const backendName = process.env.MORTISE_HARNESS_BACKEND === "docker" ? "docker" : "runc";
+const wanted = process.env.MORTISE_HARNESS_BACKEND ?? "runc";
+const backendName = wanted === "runc" ? "runc" : "docker";
+const absent = wanted === "remote-docker" ? whyNoEngine() : undefined;
+const engine =
+  wanted === "remote-docker" && absent === undefined
+    ? await RemoteEngine.start({ hasOwnNetwork: true })
+    : undefined;
 const backend =
   backendName === "docker"
-    ? new DockerBackend({ stateDirectory: tmpdir() })
+    ? new DockerBackend({
+        stateDirectory: tmpdir(),
+        ...(engine === undefined ? {} : { engine: engine.settings }),
+      })
     : new RuncBackend({ stateDirectory: tmpdir(), runc: "runc" });
-const availability = await backend.availability();
+const availability = absent === undefined ? await backend.availability() : { ok: false, reason: absent };
 if (!availability.ok) console.log(`harnesses in sandboxes skipped: ${availability.reason}`);
 
 const RUNS = ["solves", "idles", "in-image"] as const;
@@ -84,7 +94,7 @@ const runOf = (name: string, what: (typeof RUNS)[number]) => `${name}-${what}`;
 /** What runs with the image's own C library, and says so when there is none. */
 const isNative = ({ adapter }: Subject) => adapter?.name === "claude-code" || adapter?.name === "opencode";
 
-describe.runIf(availability.ok)(`inside ${backendName}`, () => {
+describe.runIf(availability.ok)(`inside ${wanted}`, () => {
   const directory = mkdtempSync(join(tmpdir(), "mortise-harness-task-"));
   const tasks = join(directory, "tasks");
   const unobtainable = new Map<string, string>();
@@ -101,10 +111,12 @@ describe.runIf(availability.ok)(`inside ${backendName}`, () => {
     const usable = chosen.filter(({ name }) => !unobtainable.has(name));
     const site = Object.fromEntries(usable.map(({ name, settings }) => [name, settings]));
     const runs = usable.flatMap(({ name }) => RUNS.map((what) => runOf(name, what)));
-    deployment = await Deployment.start({ tasks, harness: site, runs, backend: backendName });
+    const at = engine === undefined ? {} : { engine: engine.settings };
+    deployment = await Deployment.start({ tasks, harness: site, runs, backend: backendName, ...at });
   });
   afterAll(async () => {
     await deployment?.stop();
+    await engine?.stop();
     rmSync(directory, { recursive: true, force: true });
   });
 
