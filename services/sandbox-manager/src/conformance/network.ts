@@ -31,9 +31,9 @@ export function describeNetwork(kit: Kit): void {
         socket
           .on("error", () => undefined)
           .on("data", (chunk) => {
-            heard[at] += chunk;
-            if (heard[at]!.endsWith("\r\n\r\n"))
-              socket.end("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n");
+            const said = `${heard[at]}${chunk}`;
+            heard[at] = said;
+            if (said.endsWith("\r\n\r\n")) socket.end("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n");
           });
       });
       await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
