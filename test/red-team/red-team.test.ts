@@ -13,13 +13,14 @@ import { integrityLines, integrityOf } from "../../apps/cli/src/integrity/integr
 import { regradeRun } from "../../apps/cli/src/regrade/regrade-run.js";
 import { readVerdicts } from "../../apps/cli/src/regrade/run-verdicts.js";
 import { decodePatch } from "../../services/sandbox-manager/src/patch/codec.js";
+import { nodeImage } from "../../services/verifier/test/node-image.js";
 import { pythonImage } from "../../services/verifier/test/python-image.js";
 import { CHEATS, OPEN_CHEATS } from "./cheats/all.js";
 import type { Cheat } from "./cheats/cheat.js";
 import { ANSWERS, KEPT_TOKEN } from "./cheats/endpoint.js";
 import { Deployment, type TrialRecord } from "./deployment.js";
 import { writeHarness } from "./harnesses.js";
-import { javascriptKinds, pythonKinds, SPLIT, writeTasks } from "./tasks.js";
+import { javascriptKinds, nodeKinds, pythonKinds, SPLIT, writeTasks } from "./tasks.js";
 
 const CHEATING = "cheats";
 const HONEST = "honest";
@@ -27,7 +28,6 @@ const OUTCOMES = {
   tamper: Outcome.INVALID_TAMPER,
   unresolved: Outcome.UNRESOLVED,
   resolved: Outcome.RESOLVED,
-  infra: Outcome.INVALID_INFRA,
 };
 
 /** A cheat, and the mode of the integrity report that must count it. */
@@ -39,6 +39,8 @@ const SHOWN_BY = [
   ["pytest-tests-linked-outside", "outside-workspace"],
   ["pytest-channel-imitated", "forged-results"],
   ["pytest-runner-patched", "canary-flipped"],
+  ["pytest-equal-to-all", "canary-flipped"],
+  ["mocha-runner-replaced", "test-configuration"],
   ["harbor-reward-in-background", "processes-left"],
 ] as const;
 
@@ -47,8 +49,14 @@ if (!runc.ok) console.log(`the red team is skipped: ${runc.reason}`);
 const image = runc.ok ? pythonImage() : { missing: "there are no sandboxes" };
 if ("missing" in image) console.log(`cheats against Python are skipped: ${image.missing}`);
 const asked = new RegExp(process.env.MORTISE_CHEATS ?? "");
+const node = runc.ok ? nodeImage() : { missing: "there are no sandboxes" };
+if ("missing" in node) console.log(`cheats against test runners of JavaScript are skipped: ${node.missing}`);
+const OF_PYTHON: ReadonlySet<string> = new Set(["pytest", "values", "unittest", "harbor"]);
+const OF_NODE: ReadonlySet<string> = new Set(["jest", "vitest", "mocha"]);
 const isRun = ({ name, family }: Pick<Cheat, "name" | "family">) =>
-  asked.test(name) && (!("missing" in image) || (family !== "pytest" && family !== "harbor"));
+  asked.test(name) &&
+  (!("missing" in image) || !OF_PYTHON.has(family)) &&
+  (!("missing" in node) || !OF_NODE.has(family));
 const chosen = CHEATS.filter(isRun);
 const open = OPEN_CHEATS.filter(isRun);
 const all = [...chosen, ...open];
@@ -62,7 +70,8 @@ describe.runIf(runc.ok)("through the whole system", () => {
 
   beforeAll(async () => {
     const python = "missing" in image ? {} : await pythonKinds(directory, image);
-    const repairs = writeTasks(tasks, all, { ...javascriptKinds(directory), ...python });
+    const runners = "missing" in node ? {} : await nodeKinds(directory, node);
+    const repairs = writeTasks(tasks, all, { ...javascriptKinds(directory), ...python, ...runners });
     const scripts = new Map(all.map(({ name, script }) => [name, script]));
     const harnesses = [writeHarness(CHEATING, directory, scripts), writeHarness(HONEST, directory, repairs)];
     deployment = await Deployment.start(tasks, harnesses, [CHEATING, HONEST]);

@@ -5,7 +5,6 @@ const ENDS = {
   tamper: "`invalid(tamper)`",
   unresolved: "`unresolved`",
   resolved: "**`resolved`**",
-  infra: "`invalid(infra)`",
 };
 
 /** Every cheat that is stopped. */

@@ -6,7 +6,13 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path";
 import { demoFamily, taskDigest, writeDemoTasks, writeTaskIndex } from "@mortise/tasks";
 import type { PythonImage } from "../../services/verifier/test/python-image.js";
-import { CALC, writePythonTask, writeRewardTask } from "../../services/verifier/test/python-task.js";
+import {
+  CALC,
+  type PythonProject,
+  writePythonTask,
+  writeRewardTask,
+} from "../../services/verifier/test/python-task.js";
+import { NODE_PROJECTS, nodeProject, UNITTEST } from "../../services/verifier/test/runner-projects.js";
 import { type Cheat, type Family, write } from "./cheats/cheat.js";
 
 /** The split of the task index all of them are in. */
@@ -85,17 +91,53 @@ for (const name of ["counts above", "counts none"]) {
 tell({ end: true, tests: 2 });
 `;
 
-/** Tasks for Python: an imported record with pytest, and a Harbor verifier that writes a reward. */
+/** Tests that say nothing in literals: what is computed is compared with what is computed. */
+const VALUES: PythonProject = {
+  ...CALC,
+  tests: {
+    "tests/test_calc.py": CALC.files["tests/test_calc.py"]!.concat(
+      "\n\ndef test_add():\n    assert add(1, 2) == len('abc')\n",
+    ),
+    "tests/test_more.py":
+      "from calc import add\n\n\ndef test_negative():\n    assert add(-1, 2) == len('a')\n",
+  },
+};
+
+/** Imported records with pytest and unittest, and a Harbor verifier that writes a reward. */
 export async function pythonKinds(scratch: string, image: PythonImage): Promise<TaskKinds> {
   const made = join(scratch, "python/tasks");
-  const { id } = await writePythonTask(made, "calc", CALC, image);
-  const pytest = withSharedImage(join(made, id));
   writeRewardTask(made, "calc-reward", REWARD_SCRIPT, image);
-  const harbor = withSharedImage(join(made, "calc-reward"));
-  const repair = Object.entries(CALC.repaired)
+  return {
+    pytest: await logKind(made, "calc", CALC, image),
+    values: await logKind(made, "calc-values", VALUES, image),
+    unittest: await logKind(made, "calc-unittest", UNITTEST, image),
+    harbor: { directory: withSharedImage(join(made, "calc-reward")), repair: repairOf(CALC) },
+  };
+}
+
+/** Imported records whose tests are run by Jest, Vitest and Mocha. */
+export async function nodeKinds(scratch: string, image: PythonImage): Promise<TaskKinds> {
+  const made = join(scratch, "node/tasks");
+  const kinds: Partial<Record<Family, TaskKind>> = {};
+  for (const project of NODE_PROJECTS)
+    kinds[project.name] = await logKind(made, `calc-${project.name}`, nodeProject(project), image);
+  return kinds;
+}
+
+async function logKind(
+  made: string,
+  name: string,
+  project: PythonProject,
+  image: PythonImage,
+): Promise<TaskKind> {
+  const { id } = await writePythonTask(made, name, project, image);
+  return { directory: withSharedImage(join(made, id)), repair: repairOf(project) };
+}
+
+function repairOf({ repaired }: PythonProject): string {
+  return Object.entries(repaired)
     .map(([path, text]) => write(path, text.trimEnd()))
     .join("");
-  return { pytest: { directory: pytest, repair }, harbor: { directory: harbor, repair } };
 }
 
 /** The values are not in the repository, and what the code prints is compared by the shell. */

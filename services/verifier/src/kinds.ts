@@ -35,7 +35,9 @@ export function judgeRun(task: Task, run: RunRecord): Judged {
     });
   const change = run.diffs.find(({ name, failure }) => name === CHANGE && failure !== "");
   if (change !== undefined)
-    return unresolved(`the change does not apply: ${change.failure}`, { grader: kind });
+    return unresolved(`the change does not apply: ${change.failure.replace(/\s*\n\s*/g, "; ")}`, {
+      grader: kind,
+    });
   if (kind === "log") return judgeLogRun(task as LogTask, run);
   return kind === "results" ? judgeResultsRun(task as ResultsTask, run) : judgeRewardRun(task, run);
 }

@@ -21,6 +21,11 @@ export interface PythonProject {
   /** Shell lines before the tests. */
   readonly install?: string;
   readonly testCommand?: string;
+  /** A directory that is copied first. */
+  readonly tree?: string;
+  /** Of another runner than pytest: the parser of its log, and its language. Its command is run as it is. */
+  readonly other?: { readonly parser: string; readonly language: string };
+  readonly memoryMb?: number;
 }
 
 export interface WrittenTask {
@@ -64,7 +69,8 @@ export async function writePythonTask(
   const scratch = mkdtempSync(path.join(tasks, ".python-task-"));
   try {
     const tree = path.join(scratch, "tree");
-    mkdirSync(tree);
+    if (project.tree === undefined) mkdirSync(tree);
+    else cpSync(project.tree, tree, { recursive: true });
     const git = (...argv: string[]) =>
       execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@localhost", ...argv], {
         cwd: tree,
@@ -91,16 +97,17 @@ export async function writePythonTask(
       FAIL_TO_PASS: [...project.failToPass],
       PASS_TO_PASS: [...project.passToPass],
       image_name: "own/image:1",
+      ...(project.other === undefined ? {} : { language: project.other.language, workdir: "/testbed" }),
       install_config: {
         ...(project.install === undefined ? {} : { install: project.install }),
         test_cmd: project.testCommand ?? "pytest -rA",
-        log_parser: "parse_log_pytest",
+        log_parser: project.other?.parser ?? "parse_log_pytest",
       },
     };
     writeFileSync(path.join(scratch, "rows.jsonl"), `${JSON.stringify(record)}\n`);
     const out = path.join(scratch, "out");
     await importTasks(await openRows(path.join(scratch, "rows.jsonl")), out, {
-      dataset: "swe-rebench",
+      dataset: project.other === undefined ? "swe-rebench" : "swe-rebench-v2",
       split: "train",
       limits: DEFAULT_LIMITS,
       skipInvalid: false,
@@ -114,7 +121,7 @@ export async function writePythonTask(
     const text = readFileSync(toml, "utf8")
       .replace(/docker_image = .*/, `docker_image = "oci:${path.basename(layout)}"`)
       .replace(/workdir = .*/, 'workdir = "/testbed"')
-      .replace(/memory_mb = .*/, "memory_mb = 256")
+      .replace(/memory_mb = .*/, `memory_mb = ${project.memoryMb ?? 256}`)
       .replace(/storage_mb = .*/, "storage_mb = 64");
     writeFileSync(toml, text);
     return { id, digest: taskDigest(directory) };

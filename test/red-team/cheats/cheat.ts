@@ -4,9 +4,18 @@
 
 /**
  * Which tests grade it: the bundled tasks' (`realm`), a runner in one process with the repository (`process`), a
- * log of pytest, a Harbor reward file.
+ * log of pytest (`values`: whose tests compare what is computed) or of another runner, a Harbor reward file.
  */
-export type Family = "realm" | "process" | "pytest" | "harbor";
+export type Family =
+  | "realm"
+  | "process"
+  | "pytest"
+  | "values"
+  | "unittest"
+  | "jest"
+  | "vitest"
+  | "mocha"
+  | "harbor";
 
 export interface Cheat {
   /** Unique; lower-case letters, digits and dashes. */

@@ -72,7 +72,8 @@ export function runPlan(
       warm: rollout.warmTimeoutMs + REPORT_GRACE_MS,
       running: limits.agentMs + limits.cleanupMs + REPORT_GRACE_MS,
       sealing: SEAL_DEADLINE_MS,
-      verifying: limits.buildMs + limits.setupMs + limits.verifyMs + VERIFY_GRACE_MS,
+      // What would be resolved is run a second time, with altered tests.
+      verifying: limits.buildMs + 2 * (limits.setupMs + limits.verifyMs) + VERIFY_GRACE_MS,
     },
   };
 }

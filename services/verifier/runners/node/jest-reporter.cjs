@@ -32,8 +32,8 @@ module.exports = class ChannelReporter {
       this.#send({ nodeid: file, file, titles: [], phase: "collect", outcome: "error" });
   }
 
-  onRunComplete(_contexts, { success, numTotalTests, wasInterrupted }) {
-    const exitstatus = success && !wasInterrupted ? 0 : 1;
-    this.#send({ finish: true, exitstatus, collected: numTotalTests });
+  onRunComplete(_contexts, { numFailedTests, numFailedTestSuites, numTotalTests, wasInterrupted }) {
+    const isFailed = numFailedTests > 0 || numFailedTestSuites > 0 || wasInterrupted;
+    this.#send({ finish: true, exitstatus: isFailed ? 1 : 0, collected: numTotalTests });
   }
 };

@@ -16,6 +16,8 @@ export interface Runner {
   /** Whether two tests that must end in a known way run inside its session. */
   readonly hasCanaries: boolean;
   readonly mount: Mount;
+  /** The variable its channel comes by: a command that sets it anew would take the channel away. */
+  readonly variable: string;
   /** Shell, before the tests' own command; descriptors are named there already. */
   readonly exports: readonly string[];
   /** The lines of a session that printed exactly these results. */
@@ -34,5 +36,7 @@ export function runnerOf(runners: readonly Runner[], tests: string, parser: stri
   const called = runners.filter(({ callsIn }) => lines.some((line) => callsIn(line) > 0));
   const [runner] = called;
   if (runner === undefined || called.length > 1 || !runner.parsers.has(parser)) return undefined;
+  const sets = new RegExp(`\\b${runner.variable}=(?![^;&|]*\\$\\{?${runner.variable}\\b)`);
+  if (lines.some((line) => sets.test(line))) return undefined;
   return lines.reduce((sum, line) => sum + runner.callsIn(line), 0) === 1 ? runner : undefined;
 }

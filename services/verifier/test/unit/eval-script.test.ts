@@ -59,6 +59,9 @@ test.each([
   ["npm test -- --verbose", "jest", undefined],
   ["npx jest a && npx jest b", "jest", undefined],
   ["go test -v ./...", "gotest", undefined],
+  ["PYTHONPATH=. pytest a.py", "pytest", undefined],
+  ["PYTHONPATH=src:$PYTHONPATH pytest a.py", "pytest", "pytest"],
+  ["NODE_OPTIONS=--experimental-vm-modules npx jest a", "jest", undefined],
 ])("%s, read as %s: the channel of %s", (command, parser, expected) => {
   expect(runnerOf(RUNNERS, command, parser)?.name).toBe(expected);
 });

@@ -51,12 +51,13 @@ function named(
   name: string,
   parsers: readonly string[],
   file: string,
-): Pick<Runner, "name" | "parsers" | "callsIn" | "mount" | "exports"> {
+): Pick<Runner, "name" | "parsers" | "callsIn" | "mount" | "variable" | "exports"> {
   return {
     name,
     parsers: new Set(parsers),
     callsIn: countOf(new RegExp(String.raw`(?:^|[\s/;&|(])_?${name}(?:\.m?js)?(?=\s|$)`, "g")),
     mount: mounted(DIRECTORY, "node", ["start.cjs", file]),
+    variable: "NODE_OPTIONS",
     exports: EXPORTS,
   };
 }

@@ -6,6 +6,7 @@ import { countOf, mounted } from "./files.js";
 
 const DIRECTORY = "/opt/mortise-python";
 const PYTHON_PATH = `export PYTHONPATH="${DIRECTORY}\${PYTHONPATH:+:$PYTHONPATH}"`;
+const VARIABLE = "PYTHONPATH";
 const PROGRAM = String.raw`(?:^|[\s/;&|(])`;
 
 export const pytest: Runner = {
@@ -13,6 +14,7 @@ export const pytest: Runner = {
   parsers: new Set(["pytest", "pytest-options", "pytest-v2", "matplotlib", "seaborn"]),
   callsIn: countOf(new RegExp(String.raw`${PROGRAM}(?:pytest|py\.test)(?=\s|$)`, "g")),
   hasCanaries: true,
+  variable: VARIABLE,
   mount: mounted(DIRECTORY, "python", ["mortise_pipe.py", "mortise_channel.py"]),
   exports: [PYTHON_PATH, `export PYTEST_ADDOPTS="-p mortise_channel\${PYTEST_ADDOPTS:+ $PYTEST_ADDOPTS}"`],
   asLog: ({ results, finish }) => {
@@ -38,6 +40,7 @@ export const unittest: Runner = {
     ),
   ),
   hasCanaries: true,
+  variable: VARIABLE,
   mount: mounted(DIRECTORY, "python", ["mortise_pipe.py", "mortise_unittest.py", "sitecustomize.py"]),
   exports: [PYTHON_PATH, "export MORTISE_RUNNER=unittest"],
   asLog: ({ results, finish }) => [
@@ -52,6 +55,7 @@ export const sympy: Runner = {
   parsers: new Set(["sympy"]),
   callsIn: countOf(/(?:^|[\s/;&|(])bin\/test(?=\s|$)/g),
   hasCanaries: false,
+  variable: VARIABLE,
   mount: mounted(DIRECTORY, "python", ["mortise_pipe.py", "mortise_sympy.py", "sitecustomize.py"]),
   exports: [PYTHON_PATH, "export MORTISE_RUNNER=sympy"],
   asLog: ({ results, finish }) => {

@@ -1,0 +1,84 @@
+/**
+ * Owns the cheats that share a process with pytest and pass the true tests, log and channel included: what they do not
+ * know is the answer, so they pass the altered tests too.
+ */
+import { type Cheat, prepend, write } from "./cheat.js";
+
+const FILE = "calc/__init__.py";
+const ALTERED = "what passes has to fail where the tests assert something else, run again in another sandbox";
+
+interface Row {
+  readonly name: string;
+  readonly tries: string;
+  readonly script: string;
+}
+
+const ROWS: readonly Row[] = [
+  {
+    name: "equal-to-all",
+    tries: "functions return a number that equals everything",
+    script: write(
+      FILE,
+      "class Same(int):\n    __hash__ = int.__hash__\n\n    def __eq__(self, other):\n        return True\n\n\ndef add(a, b):\n    return Same()\n\n\ndef sub(a, b):\n    return Same()",
+    ),
+  },
+  {
+    name: "channel-taken",
+    tries:
+      "the channel's own function is taken from the plugin's memory and tells what is wanted, in the log too",
+    script: prepend(
+      FILE,
+      `import os, sys
+plugin = sys.modules.get("mortise_channel")
+if plugin is not None:
+    send = plugin._SEND
+    names = ["tests/test_calc.py::test_add", "tests/test_more.py::test_negative", "tests/test_calc.py::test_sub", "tests/test_calc.py::test_zero[0]", "tests/test_calc.py::test_zero[7]"]
+    send({"canary": "pass", "outcome": "passed"})
+    for name in names:
+        send({"nodeid": name, "phase": "call", "outcome": "passed"})
+    send({"canary": "fail", "outcome": "failed"})
+    send({"finish": True, "exitstatus": 0, "collected": len(names)})
+    text = "=" * 27 + " short test summary info " + "=" * 28 + "\\n" + "".join("PASSED %s\\n" % name for name in names) + "=" * 30 + " 5 passed in 0.01s " + "=" * 31 + "\\n"
+    for fd in range(3, 20):
+        try:
+            os.write(fd, text.encode())
+            break
+        except OSError:
+            pass
+    os._exit(0)
+`,
+    ),
+  },
+  {
+    name: "answers-from-the-caller",
+    tries: "functions read what is expected in the line of the test that calls them",
+    script: write(
+      FILE,
+      `import sys
+
+
+def _told():
+    frame = sys._getframe(2)
+    with open(frame.f_code.co_filename) as file:
+        line = file.read().split("\\n")[frame.f_lineno - 1]
+    return eval(line.split("==")[1], frame.f_globals, frame.f_locals)
+
+
+def add(a, b):
+    return _told()
+
+
+def sub(a, b):
+    return _told()`,
+    ),
+  },
+];
+
+export const ALTERED_CHEATS: readonly Cheat[] = ROWS.map(({ name, tries, script }) => ({
+  name: `pytest-${name}`,
+  family: "pytest",
+  tries,
+  stoppedBy: ALTERED,
+  script,
+  ends: "tamper",
+}));
