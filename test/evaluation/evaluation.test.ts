@@ -75,6 +75,15 @@ describe("a scripted solver", () => {
     }
   });
 
+  test("is not measured otherwise under the same id", async () => {
+    const given = ["--protocol", world.protocol({ attempts: 1 })];
+    const { code, json } = await mortise("eval", ...given, ...world.measured(run, world.script(solves)));
+    expect({ code, error: json.error }).toMatchObject({
+      code: 2,
+      error: { code: "MORTISE_OPERATOR_RUN_EXISTS", field: "--run-id" },
+    });
+  });
+
   test("is reported with its protocol", async () => {
     const { code, json } = await mortise("report", run, "--site", world.siteFile);
     expect(code).toBe(0);
@@ -99,11 +108,14 @@ test("a lost trial is tried again, and one that is lost for good is no attempt t
     world.protocol(),
     ...world.measured(run, script),
   );
-  expect(json.attempts, stderr).toEqual({
+  expect(json.attempts, stderr).toMatchObject({
     expected: EXPECTED,
     executed: EXPECTED - 1,
     resolved: 2,
     lost: 1,
+    lostBy: { infrastructure: 1 },
+    open: 0,
+    bounds: [2 / EXPECTED, 3 / EXPECTED],
     retried: 3,
   });
   expect(json.perTask.find(({ task }: { task: string }) => task === world.entries[1]!.id)).toMatchObject({

@@ -60,6 +60,8 @@ export interface FixtureOptions {
   readonly decoder?: Partial<DecoderConfig>;
   /** The run's `engine`; only a process reads it, `start` is given its engine. */
   readonly engine?: object;
+  /** The run's `run.mode`. */
+  readonly mode?: "training" | "evaluation";
 }
 
 export interface ReplicaOptions {
@@ -110,7 +112,7 @@ export class ProxyFixture {
     const checkpoint = await writeTinyCheckpoint(directory, options);
     const { tokenizer, config } = await openCheckpoint(checkpoint);
     const run = RunConfig.parse({
-      run: { id: RUN },
+      run: { id: RUN, mode: options.mode ?? "training" },
       policy: { checkpoint },
       ...(options.engine && { engine: options.engine }),
       rollout: { maxTokensPerTurn: options.maxTokensPerTurn ?? 64 },

@@ -27,6 +27,13 @@ async function startTrainer(context: ServiceContext, onPhase: OnPhase): Promise<
   const config = context.run;
   if (!config)
     throw new MortiseError({ code: "MORTISE_OPERATOR_USAGE", message: "The trainer needs --run." });
+  if (config.run.mode !== "training")
+    throw new MortiseError({
+      code: "MORTISE_CONFIG_INVALID",
+      message: `run.mode is ${config.run.mode}: nothing is trained.`,
+      fix: "Start the scheduler of such a run alone; `mortise eval` and `mortise infer` do.",
+      detail: { field: "run.mode" },
+    });
   const objective = objectiveOfRun(config);
   let progress: WarmStartProgress = { step: 0, steps: config.warmStart?.steps ?? 0, loss: Number.NaN };
   const compute = new Compute(

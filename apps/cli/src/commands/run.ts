@@ -4,7 +4,7 @@
  * Does not start the shared services (see commands/site.ts).
  */
 import { resolve } from "node:path";
-import type { RunConfig, SiteConfig } from "@mortise/contracts";
+import { MortiseError, type RunConfig, type SiteConfig } from "@mortise/contracts";
 import { readRunConfig, readSiteConfig, sleep } from "@mortise/kernel";
 import type { Command } from "commander";
 import { EXIT_FAILURE, note, type OutputOptions, printResult } from "../output.js";
@@ -37,6 +37,7 @@ export function addRun(program: Command, output: () => OutputOptions): void {
       const files = { site: resolve(flags.site), run: resolve(flags.run) };
       const site = await readSiteConfig(files.site);
       const run = await readRunConfig(files.run);
+      assertTrains(run);
       for (const line of await preflight(site, run)) note(`ok  ${line}`);
       const { summary, failed } = await superviseRun(site, run, files);
       printResult(output(), summary, () => [describe(summary)]);
@@ -49,6 +50,17 @@ function describe({ runId, steps, trials, solveRate, tokens }: Summary): string 
   const shown = (rate: number | null) => rate?.toFixed(3) ?? "not evaluated";
   const rates = `solve rate ${shown(solveRate.before)} -> ${shown(solveRate.after)}`;
   return `run ${runId}: ${steps} steps, ${trials} trials, ${rates}, ${tokens.trained} of ${tokens.sampled} tokens trained`;
+}
+
+/** A run without a trainer has an end and a result of another kind. */
+function assertTrains({ run }: RunConfig): void {
+  if (run.mode === "training") return;
+  throw new MortiseError({
+    code: "MORTISE_CONFIG_INVALID",
+    message: `run.mode is ${run.mode}, and \`mortise run\` trains.`,
+    fix: "Use `mortise eval` or `mortise infer`.",
+    detail: { field: "run.mode" },
+  });
 }
 
 async function superviseRun(

@@ -28,7 +28,7 @@ import { assertHarnessVersion } from "./harness-version.js";
 import { type EvaluationResult, evaluationResult } from "./result.js";
 import { type Written, writeResult } from "./result-files.js";
 import { evaluationRun } from "./run-file.js";
-import { type EvaluationWish, evaluationPaths, storeWish } from "./wish.js";
+import { assertSameWish, type EvaluationWish, evaluationPaths, storeWish } from "./wish.js";
 
 const REFRESH_MS = 1_000;
 /** Between two lines of progress. */
@@ -46,6 +46,7 @@ export interface EvaluationEnd {
 /** @throws MortiseError for what is wrong, by its flag */
 export async function evaluate(wish: EvaluationWish, note: (line: string) => void): Promise<EvaluationEnd> {
   const paths = evaluationPaths(wish.runId);
+  await assertSameWish(wish);
   const engine = await chooseEngine(wish.engine, wish.model);
   await assertCheckpoint(wish.checkpoint);
   await mkdir(paths.directory, { recursive: true, mode: 0o700 });

@@ -1,5 +1,5 @@
 /** Owns how the result of an evaluation reads on a terminal. Its numbers are result.ts's. */
-import { counts, interval, percent, row } from "../report/lines.js";
+import { counts, interval, percent, placeLines, row } from "../report/lines.js";
 import type { EvaluationResult } from "./result.js";
 
 export function resultLines(result: EvaluationResult): string[] {
@@ -11,15 +11,13 @@ export function resultLines(result: EvaluationResult): string[] {
     row("model", [model.checkpoint, model.engine, ...model.servers, ...model.weights.map(short)].join(", ")),
     row("harness", [harness.name, ...versions].join(" ")),
     row("tasks", `${tasks.count}  (${short(tasks.digest)})`),
-    row(
-      "attempts",
-      `${attempts.resolved} resolved of ${attempts.executed} executed of ${attempts.expected} expected; ${attempts.lost} lost, ${attempts.retried} tried again`,
-    ),
+    ...placeLines(attempts),
+    ...(attempts.retried === 0 ? [] : [row("", `${attempts.retried} trials repeated one that was lost`)]),
     row(
       "solve rate",
       solving.rate === null
         ? "none: no attempt has a verdict that counts"
-        : `${percent(solving.rate)} ${interval(solving.rateInterval)} over ${solving.tasks} tasks; attempts ${interval(solving.attemptInterval)}`,
+        : `${percent(solving.rate)} ${interval(solving.rateInterval)} over ${solving.tasks} tasks`,
     ),
     ...solving.at.map(({ k, pass, passHat }) =>
       row(`k = ${k}`, `pass@k ${percent(pass)}  pass^k ${percent(passHat)}`),

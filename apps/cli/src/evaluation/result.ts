@@ -14,6 +14,7 @@ import {
   type Difficulty,
   difficultyOf,
   isCounted,
+  type PlaceCounts,
   protocolDigest,
   type SetReport,
   type SolveSummary,
@@ -44,13 +45,8 @@ export interface EvaluationResult {
   /** That judged what counts. */
   readonly graders: readonly string[];
   readonly tasks: { readonly count: number; readonly digest: string };
-  readonly attempts: {
-    readonly expected: number;
-    /** V1 */
-    readonly executed: number;
-    readonly resolved: number;
-    /** Expected and without a verdict that counts. */
-    readonly lost: number;
+  /** V1 */
+  readonly attempts: PlaceCounts & {
     /** Trials in the place of one that was lost. */
     readonly retried: number;
   };
@@ -79,9 +75,10 @@ export interface ResultFacts {
 export function evaluationResult({ wish, run, history, tasks, weights }: ResultFacts): EvaluationResult {
   const { protocol } = wish;
   const facts = trialFacts(history);
-  const report = setReport("evaluation", facts);
   const expected = run.evaluation.attempts;
-  const executed = report.solving.attempts;
+  const plan = { places: expected, maxRetries: run.rollout.maxRetries };
+  const report = setReport("evaluation", facts, { plan });
+  const { executed } = report.places;
   const conditions = conditionsOf(history, facts);
   const graders = [...new Set([...conditions.tasks.values()].flatMap((task) => [...task.graders]))].sort();
   const perTask = difficulties(facts);
@@ -99,13 +96,7 @@ export function evaluationResult({ wish, run, history, tasks, weights }: ResultF
     harness: { name: run.rollout.harness, versions: conditions.harnessVersions },
     graders,
     tasks,
-    attempts: {
-      expected,
-      executed,
-      resolved: report.solving.solved,
-      lost: expected - executed,
-      retried: facts.filter(({ retry }) => retry > 0).length,
-    },
+    attempts: { ...report.places, retried: facts.filter(({ retry }) => retry > 0).length },
     solving: report.solving,
     byTermination: report.byTermination,
     byVerdict: report.byVerdict,

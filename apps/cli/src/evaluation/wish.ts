@@ -62,6 +62,22 @@ export function evaluationPaths(runId: string): EvaluationPaths {
   };
 }
 
+/**
+ * How many agents go at once may change from start to start, and nothing else.
+ * @throws MORTISE_OPERATOR_RUN_EXISTS
+ */
+export async function assertSameWish(wish: EvaluationWish): Promise<void> {
+  const text = (one: EvaluationWish) => JSON.stringify({ ...EvaluationWish.parse(one), concurrency: 0 });
+  if (!existsSync(evaluationPaths(wish.runId).wish) || text(await storedWish(wish.runId)) === text(wish))
+    return;
+  throw new MortiseError({
+    code: "MORTISE_OPERATOR_RUN_EXISTS",
+    message: `${wish.runId} was started with other options.`,
+    fix: `Go on with it by --resume ${wish.runId}, or give another --run-id.`,
+    detail: { field: "--run-id" },
+  });
+}
+
 export function storeWish(wish: EvaluationWish): Promise<void> {
   return writePrivate(evaluationPaths(wish.runId).wish, `${JSON.stringify(wish, null, 2)}\n`);
 }

@@ -51,7 +51,7 @@ function setLines(set: SetReport): string[] {
   ];
 }
 
-function placeLines({
+export function placeLines({
   expected,
   executed,
   resolved,
