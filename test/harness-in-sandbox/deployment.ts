@@ -113,10 +113,8 @@ export class Deployment {
     const engineFile = join(this.#directory, `${run}.jsonl`);
     await writeFile(engineFile, `${script.join("\n")}\n`);
     const runFile = join(this.#directory, `${run}.toml`);
-    await writeFile(
-      runFile,
-      stringify(this.#runConfig({ run, harness, split, engineFile, rollout: rollout ?? {} })),
-    );
+    const wish = { run, harness, split, engineFile, rollout: rollout ?? {} };
+    await writeFile(runFile, stringify(this.#runConfig(wish)));
     if (this.#isStarted) await this.#cluster.switchRun(runFile);
     else await this.#cluster.startServices(runFile);
     this.#isStarted = true;
