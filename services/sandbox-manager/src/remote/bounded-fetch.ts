@@ -122,17 +122,21 @@ function watched(
   failed: (error: Error) => never,
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader();
+  let isWanted = true;
   return new ReadableStream({
     async pull(controller) {
-      try {
-        const { done, value } = await reader.read();
-        if (done) controller.close();
-        else controller.enqueue(value);
-      } catch (error) {
-        failed(error instanceof MortiseError ? error : broken(error));
-      }
+      const { done, value } = await reader
+        .read()
+        .catch((error) => failed(error instanceof MortiseError ? error : broken(error)));
+      // Who reads may have had enough meanwhile.
+      if (!isWanted) return;
+      if (done) controller.close();
+      else controller.enqueue(value);
     },
-    cancel: (reason) => reader.cancel(reason),
+    cancel: (reason) => {
+      isWanted = false;
+      return reader.cancel(reason);
+    },
   });
 }
 

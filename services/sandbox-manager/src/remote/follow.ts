@@ -97,6 +97,11 @@ class Carrying {
           return this.attach();
         }
         const refusal = refusalOf(error);
+        if (refusal === undefined) {
+          // What it made of the message nobody knows.
+          this.#mayRun = true;
+          throw error;
+        }
         if (clock.now() + PAUSE_MS > giveUpAt) throw refusal;
         await sleep(PAUSE_MS, clock, this.#end.signal);
       }
@@ -164,16 +169,15 @@ class Carrying {
   }
 }
 
-/** What may be tried again, as an error that says so; anything else is thrown. */
-function refusalOf(error: unknown): MortiseError {
+/** Of what may be tried again because nothing began: an error that says so. */
+function refusalOf(error: unknown): MortiseError | undefined {
   if (error instanceof ConnectionBroke)
     return new MortiseError({
       code: "MORTISE_HARNESS_REMOTE_REFUSED",
       message: `it cannot be reached: ${error.message}`,
       cause: error,
     });
-  if (error instanceof MortiseError && error.code === "MORTISE_HARNESS_REMOTE_REFUSED") return error;
-  throw error;
+  return error instanceof MortiseError && error.code === "MORTISE_HARNESS_REMOTE_REFUSED" ? error : undefined;
 }
 
 function lost(message: string, cause?: unknown): MortiseError {
