@@ -6,6 +6,7 @@ import path from "node:path";
 import { BUILT_IN_BACKENDS, MortiseError, type SiteConfig } from "@mortise/contracts";
 import type { Log } from "@mortise/kernel";
 import { DockerBackend } from "./backend/docker/backend.js";
+import { KubernetesBackend } from "./backend/kubernetes/backend.js";
 import { loadPlugIn } from "./backend/plug-in.js";
 import { ProcessBackend } from "./backend/process/backend.js";
 import { RuncBackend } from "./backend/runc/backend.js";
@@ -13,6 +14,7 @@ import type { BackendName, SandboxBackend } from "./backend/types.js";
 import { DEFAULT_HTTP } from "./images/registry/http.js";
 import type { RegistryOptions } from "./images/registry/registry-source.js";
 
+/** A cluster is never guessed: it is used where the site says so. */
 const PREFERENCE: readonly BackendName[] = ["runc", "docker", "process"];
 
 /** The configured backend, or the best one of ours this host can run. Rejects with MORTISE_SANDBOX_BACKEND. */
@@ -88,6 +90,12 @@ function makeBuiltIn(
         engine: site.docker,
         warn: (message) => log.warn({ event: "sandbox.docker", message }),
         ...(dockerConfig === undefined ? {} : { dockerConfig }),
+      });
+    case "kubernetes":
+      return new KubernetesBackend({
+        stateDirectory,
+        settings: site.kubernetes,
+        registry: registryOf(site.images),
       });
     case "process":
       return new ProcessBackend({

@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
-import { type DockerEngine, MortiseError } from "@mortise/contracts";
+import { MortiseError, type SiteConfig } from "@mortise/contracts";
 import { readSiteConfig } from "@mortise/kernel";
 import type { CleanedPlace } from "@mortise/sandbox-manager";
 import { type Command, Option } from "commander";
@@ -47,8 +47,12 @@ export function addClean(program: Command, output: () => OutputOptions): void {
       // Loaded when it is needed: it brings the engines' clients and the C library along.
       const { clean } = await import("@mortise/sandbox-manager");
       const places: CleanedPlace[] = [];
-      for (const { directory, runc, engine } of await stateDirectories(site))
-        places.push(...(await clean({ ...common, stateDirectory: directory, runc, engine })));
+      for (const { directory, sandbox } of await stateDirectories(site)) {
+        const { runc, docker, kubernetes } = sandbox;
+        places.push(
+          ...(await clean({ ...common, stateDirectory: directory, runc, engine: docker, kubernetes })),
+        );
+      }
       const freedBytes = places.reduce(
         (sum, { removed, images }) => sum + removed.bytes + (images?.removed.bytes ?? 0),
         0,
@@ -63,14 +67,13 @@ export function addClean(program: Command, output: () => OutputOptions): void {
 
 interface StateDirectory {
   readonly directory: string;
-  readonly runc: string;
-  readonly engine: DockerEngine;
+  readonly sandbox: SiteConfig["sandbox"];
 }
 
 async function stateDirectories(site: string | undefined): Promise<StateDirectory[]> {
   if (site !== undefined) {
     const { state, sandbox } = await readSiteConfig(site);
-    return [{ directory: path.join(state.directory, SERVICE), runc: sandbox.runc, engine: sandbox.docker }];
+    return [{ directory: path.join(state.directory, SERVICE), sandbox }];
   }
   const project = projectPaths();
   if (!existsSync(project.runs)) return [];
@@ -79,7 +82,7 @@ async function stateDirectories(site: string | undefined): Promise<StateDirector
     const paths = runPaths(project, runId);
     if (!existsSync(paths.site)) continue;
     const { sandbox } = await readSiteConfig(paths.site);
-    found.push({ directory: path.join(paths.state, SERVICE), runc: sandbox.runc, engine: sandbox.docker });
+    found.push({ directory: path.join(paths.state, SERVICE), sandbox });
   }
   return found;
 }

@@ -2,7 +2,7 @@
 import { z } from "zod";
 
 /** Backends that are part of Mortise. */
-export const BUILT_IN_BACKENDS = ["runc", "docker", "process"] as const;
+export const BUILT_IN_BACKENDS = ["runc", "docker", "process", "kubernetes"] as const;
 
 const backendName = z.string().regex(/^[A-Za-z0-9_-]+$/);
 
@@ -22,7 +22,7 @@ export const backendChoice = {
   backend: backendName
     .default("auto")
     .describe(
-      "runc, docker, process (insecure, development only), the name of a plug-in, or auto: runc as root on Linux, else Docker, else process.",
+      "runc, docker, kubernetes, process (insecure, development only), the name of a plug-in, or auto: runc as root on Linux, else Docker, else process.",
     ),
   plugins: z
     .record(backendName, SandboxPlugIn)

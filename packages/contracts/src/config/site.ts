@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { DockerEngine } from "./docker-engine.js";
 import { ImageBuild } from "./image-build.js";
+import { KubernetesCluster } from "./kubernetes.js";
 import { RemoteHarness } from "./remote-harness.js";
 import { backendChoice, refuseWrongBackend } from "./sandbox-backends.js";
 
@@ -199,6 +200,7 @@ export const SiteConfig = z.strictObject({
           build: ImageBuild.prefault({}),
         })
         .prefault({}),
+      kubernetes: KubernetesCluster.prefault({}),
       maxConcurrentStarts: z
         .int()
         .min(1)

@@ -10,6 +10,8 @@ import path from "node:path";
 import { MortiseError } from "@mortise/contracts";
 import { DockerBackend } from "../backend/docker/backend.js";
 import type { EngineSettings } from "../backend/docker/engine.js";
+import { KubernetesBackend } from "../backend/kubernetes/backend.js";
+import type { KubernetesSettings } from "../backend/kubernetes/settings.js";
 import { liveOwner } from "../backend/owner.js";
 import { ProcessBackend } from "../backend/process/backend.js";
 import { RuncBackend } from "../backend/runc/backend.js";
@@ -30,6 +32,8 @@ export interface CleanOptions {
   readonly runc: string;
   /** The Docker engine its sandboxes and builds were at; the one of this host when absent. */
   readonly engine?: EngineSettings;
+  /** The cluster its sandboxes were in; that backend's place is left alone when absent. */
+  readonly kubernetes?: KubernetesSettings;
   /** Epoch ms. */
   readonly now: number;
 }
@@ -48,7 +52,7 @@ export interface CleanedPlace {
   readonly images?: Record<"removed" | "kept", { readonly entries: number; readonly bytes: number }>;
 }
 
-const BACKENDS: readonly BackendName[] = ["runc", "docker", "process"];
+const BACKENDS: readonly BackendName[] = ["runc", "docker", "process", "kubernetes"];
 /** Repositories on their way out of a root filesystem, and diffs that are being applied for grading. */
 const HALF_DONE = ["histories", "diffs"];
 
@@ -82,10 +86,11 @@ async function cleanBackend(
   if (owner !== undefined) return untouched("claimed", `process ${owner} uses it`);
   if (options.isDryRun)
     return {
-      ...described(name, directory, await leftovers(name, directory, options.engine), options),
+      ...described(name, directory, await leftovers(name, directory, options), options),
       ...(await imagesOf(directory, options)),
     };
   const backend = backendOf(name, directory, options);
+  if (backend === undefined) return untouched("unavailable", "no cluster is configured");
   const availability = await backend.availability();
   if (!availability.ok) return untouched("unavailable", availability.reason);
   try {
@@ -139,8 +144,8 @@ function sizeOf(entries: readonly Pick<CacheEntry, "bytes">[]): { entries: numbe
 function backendOf(
   name: BackendName,
   stateDirectory: string,
-  { runc, engine }: Pick<CleanOptions, "runc" | "engine">,
-): SandboxBackend {
+  { runc, engine, kubernetes }: Pick<CleanOptions, "runc" | "engine" | "kubernetes">,
+): SandboxBackend | undefined {
   switch (name) {
     case "runc":
       return new RuncBackend({ stateDirectory, runc });
@@ -148,5 +153,9 @@ function backendOf(
       return new DockerBackend({ stateDirectory, ...(engine === undefined ? {} : { engine }) });
     case "process":
       return new ProcessBackend({ stateDirectory, warn: () => {} });
+    case "kubernetes":
+      return kubernetes === undefined
+        ? undefined
+        : new KubernetesBackend({ stateDirectory, settings: kubernetes });
   }
 }

@@ -5,6 +5,10 @@
 import { readdirSync, realpathSync } from "node:fs";
 import path from "node:path";
 import { connectEngine, type EngineSettings, engineAddress, OWNER_LABEL } from "../backend/docker/engine.js";
+import { podOwner } from "../backend/kubernetes/backend.js";
+import { clusterOf } from "../backend/kubernetes/cluster.js";
+import { leftPods } from "../backend/kubernetes/pods.js";
+import type { KubernetesSettings } from "../backend/kubernetes/settings.js";
 import { ownerMark } from "../backend/owner.js";
 import { ProcessSandbox } from "../backend/process/sandbox.js";
 import { CgroupHost } from "../backend/runc/cgroup.js";
@@ -16,7 +20,7 @@ const NOTHING: SweepReport = { processes: 0, mounts: 0, cgroups: 0, containers: 
 export async function leftovers(
   backend: BackendName,
   stateDirectory: string,
-  engine?: EngineSettings,
+  { engine, kubernetes }: { readonly engine?: EngineSettings; readonly kubernetes?: KubernetesSettings },
 ): Promise<SweepReport> {
   const run = runDirectory(realpathSync(stateDirectory));
   const directories = directoriesIn(run);
@@ -34,6 +38,8 @@ export async function leftovers(
     }
     case "docker":
       return { ...NOTHING, directories, containers: await containersOf(ownerMark(stateDirectory), engine) };
+    case "kubernetes":
+      return { ...NOTHING, containers: await podsOf(podOwner(stateDirectory), kubernetes) };
     case "process":
       return { ...NOTHING, directories: ProcessSandbox.countLeftovers(run) };
   }
@@ -47,6 +53,16 @@ async function containersOf(owner: string, engine: EngineSettings | undefined): 
   const filters = { label: [`${OWNER_LABEL}=${owner}`] };
   try {
     return (await docker.listContainers({ all: true, filters })).length;
+  } catch {
+    return 0;
+  }
+}
+
+/** 0 where no API server answers: then there is nothing that could be removed through it. */
+async function podsOf(owner: string, settings: KubernetesSettings | undefined): Promise<number> {
+  if (settings === undefined) return 0;
+  try {
+    return (await leftPods(clusterOf(settings), owner, Date.now())).length;
   } catch {
     return 0;
   }

@@ -42,6 +42,13 @@ type Target = readonly [label: string, host: string, port: number];
 
 export function describeEgress(kit: Kit): void {
   describe.skipIf(!kit.can.isolation)("an allow-list", () => {
+    if (kit.can.allowLists === false) {
+      test("is refused where there is no way to give one", async () => {
+        const network = { kind: "allow-list", host: "127.0.0.1", port: 9, allowedHosts: [] } as const;
+        await expect(kit.create({ network })).rejects.toMatchObject({ code: "MORTISE_SANDBOX_NETWORK" });
+      });
+      return;
+    }
     if (!hasNft) {
       test("is refused where nft is not installed", async () => {
         const network = { kind: "allow-list", host: "127.0.0.1", port: 9, allowedHosts: [ALLOWED] } as const;

@@ -27,6 +27,12 @@ export interface Confines {
   readonly images: boolean;
   /** `/`, and directories an upper layer does not list, look as in the image; Docker makes them anew, 0755 of root. */
   readonly directoryAttributes: boolean;
+  /** A sandbox can be kept to start others from; true when absent, as are the following. */
+  readonly snapshots?: boolean;
+  /** Hosts can be allowed besides the model. */
+  readonly allowLists?: boolean;
+  /** Processes have a limit for each sandbox, with a reserve for our own next command. */
+  readonly pidsReserve?: boolean;
 }
 
 export const MIB = 1024 * 1024;

@@ -9,7 +9,15 @@ export function describeSnapshots(kit: Kit): void {
     return kit.snapshot(sandbox);
   }
 
-  describe("a snapshot", () => {
+  describe.skipIf(kit.can.snapshots !== false)("a snapshot", () => {
+    test("is refused where there are none, and the sandbox goes on", async () => {
+      const sandbox = await kit.create();
+      await expect(sandbox.snapshot()).rejects.toMatchObject({ code: "MORTISE_SANDBOX_BACKEND" });
+      expect(await kit.output(sandbox, "echo on")).toBe("on\n");
+    });
+  });
+
+  describe.skipIf(kit.can.snapshots === false)("a snapshot", () => {
     test("starts any number of sandboxes that do not see each other", async () => {
       const image = await template();
       const [first, second] = [await kit.create({ image }), await kit.create({ image })];

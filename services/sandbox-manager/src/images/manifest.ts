@@ -88,6 +88,18 @@ export function parseConfig(bytes: Uint8Array, source: string): ImageConfig {
   };
 }
 
+/** What commands in an image start from. */
+export function defaultsOf({ env, workdir }: ImageConfig): {
+  readonly environment: Readonly<Record<string, string>>;
+  readonly workdir?: string;
+} {
+  const pairs = env.map((line): [string, string] => {
+    const at = line.indexOf("=");
+    return at < 0 ? [line, ""] : [line.slice(0, at), line.slice(at + 1)];
+  });
+  return { environment: Object.fromEntries(pairs), ...(workdir === "" ? {} : { workdir }) };
+}
+
 /** This host's platform in the words of images. */
 export function hostPlatform(): Platform {
   const architectures: Record<string, string> = { x64: "amd64", ia32: "386" };

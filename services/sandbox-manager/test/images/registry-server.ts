@@ -68,12 +68,12 @@ export class RegistryServer {
   putImage(
     repository: string,
     layers: readonly BuiltLayer[],
-    options: { tag?: string; architecture?: string; manifestType?: string } = {},
+    options: { tag?: string; architecture?: string; manifestType?: string; config?: object } = {},
   ): string {
     const config = {
       os: "linux",
       architecture: options.architecture ?? (process.arch === "x64" ? "amd64" : process.arch),
-      config: { Env: ["A=b"], Cmd: ["/bin/sh"], WorkingDir: "/srv", User: "7" },
+      config: options.config ?? { Env: ["A=b"], Cmd: ["/bin/sh"], WorkingDir: "/srv", User: "7" },
       rootfs: { type: "layers", diff_ids: layers.map(({ diffId }) => diffId) },
     };
     const describe = (bytes: Buffer, mediaType: string) => ({

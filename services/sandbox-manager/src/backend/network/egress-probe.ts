@@ -28,7 +28,7 @@ const SIOCGIFFLAGS = 0x8913;
 const IFF_UP = 1;
 const IFREQ_BYTES = 40;
 /** A query for the root's name servers: the shortest question a resolver answers. */
-const DNS_QUERY = Buffer.from("0001010000010000000000000000020001", "hex");
+export const DNS_QUERY = Buffer.from("0001010000010000000000000000020001", "hex");
 
 export interface ProbeTarget {
   readonly name: string;
@@ -53,10 +53,41 @@ const ALWAYS_CLOSED: readonly ProbeTarget[] = [
  * Tries the targets given and everything that must be closed, this host's own addresses among it.
  * @param allowed addresses that are not to be closed
  */
-export async function probeNamespace(
+export function probeNamespace(
   namespaceFd: number,
   targets: readonly ProbeTarget[],
   allowed: ReadonlySet<string>,
+): Promise<NetworkProbe[]> {
+  return probed(targets, allowed, async (all) => {
+    const begun: Begun[] = [];
+    try {
+      const interfaces = withinNetworkNamespace(namespaceFd, () => {
+        for (const target of all) begun.push(begin(target));
+        return interfacesUp();
+      });
+      await settle(begun);
+      return { interfaces, states: begun.map(({ attempt, datagram }) => attempt?.state ?? datagram!) };
+    } finally {
+      for (const { attempt } of begun) attempt?.close();
+    }
+  });
+}
+
+/** What came of trying places: a state each, in order, and the interfaces that are up. */
+export interface Tried {
+  /** connected, pending, sent, or the name of an errno. */
+  readonly states: readonly string[];
+  readonly interfaces: readonly string[];
+}
+
+/**
+ * As `probeNamespace`, by somebody who can try from inside where this process cannot.
+ * @param attempt begins them all at once and looks at each until it is decided or would have left
+ */
+export async function probed(
+  targets: readonly ProbeTarget[],
+  allowed: ReadonlySet<string>,
+  attempt: (all: readonly ProbeTarget[]) => Promise<Tried>,
 ): Promise<NetworkProbe[]> {
   const host = new HostListeners();
   const closedOnes = [...ALWAYS_CLOSED, ...resolvers(), ...host.targets];
@@ -64,21 +95,16 @@ export async function probeNamespace(
     ...targets,
     ...closedOnes.filter(({ place }) => !("host" in place && allowed.has(place.host))),
   ];
-  const begun: Begun[] = [];
   try {
-    const interfaces = withinNetworkNamespace(namespaceFd, () => {
-      for (const target of all) begun.push(begin(target));
-      return interfacesUp();
-    });
-    await settle(begun);
-    const probes = begun.map(({ target: { name, expected, place }, attempt, datagram }) => ({
+    const { interfaces, states } = await attempt(all);
+    const probes = all.map(({ name, expected, place }, at) => ({
       name,
       expected,
-      observed: observe(place, attempt?.state ?? datagram!),
+      // What nobody tried was not shown to be closed.
+      observed: observe(place, states[at] ?? "not tried"),
     }));
     return [interfaceProbe(interfaces), ...probes];
   } finally {
-    for (const { attempt } of begun) attempt?.close();
     host.close();
   }
 }
@@ -190,7 +216,7 @@ function interfaceProbe(up: readonly string[]): NetworkProbe {
   };
 }
 
-function closed(name: string, place: Place, protocol: ProbeTarget["protocol"] = "tcp"): ProbeTarget {
+export function closed(name: string, place: Place, protocol: ProbeTarget["protocol"] = "tcp"): ProbeTarget {
   return { name, place, protocol, expected: "unreachable" };
 }
 

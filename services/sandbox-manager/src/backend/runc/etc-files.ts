@@ -8,7 +8,8 @@ import path from "node:path";
 
 /** Docker's own hosts files say the same, and programs look their own host name up. */
 export const HOST_NAME = "sandbox";
-const LOOPBACK = `127.0.0.1\tlocalhost ${HOST_NAME}\n::1\tlocalhost ip6-localhost ip6-loopback\n`;
+/** /etc/hosts where nothing else has a name. */
+export const EMPTY_HOSTS = `127.0.0.1\tlocalhost ${HOST_NAME}\n::1\tlocalhost ip6-localhost ip6-loopback\n`;
 const NO_RESOLVER = "# There is no resolver here: names are in /etc/hosts.\n";
 
 /** A name and the IPv4 addresses it stands for. */
@@ -30,7 +31,7 @@ export class EtcFiles {
   /** Written in place: the file is what commands have mounted. */
   setHosts(known: readonly KnownHost[]): void {
     const lines = known.flatMap(({ name, addresses }) => addresses.map((address) => `${address}\t${name}\n`));
-    writeFileSync(path.join(this.#directory, "hosts"), LOOPBACK + lines.join(""));
+    writeFileSync(path.join(this.#directory, "hosts"), EMPTY_HOSTS + lines.join(""));
   }
 
   /** Host file and path inside. */

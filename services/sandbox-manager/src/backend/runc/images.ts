@@ -8,8 +8,9 @@ import { mkdirSync } from "node:fs";
 import path from "node:path";
 import { MortiseError } from "@mortise/contracts";
 import type { RootAttributes } from "../../images/layer/entry-writer.js";
+import { defaultsOf } from "../../images/manifest.js";
 import type { RegistryOptions } from "../../images/registry/registry-source.js";
-import { ImageStore, type StoredImage } from "../../images/store/image-store.js";
+import { ImageStore } from "../../images/store/image-store.js";
 import { prepareHostImage } from "../host-image.js";
 import type { Image, ImageSpec, Tree } from "../types.js";
 import { baseLayer } from "./base-layer.js";
@@ -122,17 +123,6 @@ export class RuncImages {
     const base = baseLayer(path.join(this.#directory, "bases"), layers);
     const digest = stored.digest.replace(/^sha256:/, "");
     this.#stacks.set(digest, { layers: [base, ...layers], root: stored.root ?? PLAIN_ROOT, held: [] });
-    return { digest, kind: spec.kind, defaults: defaultsOf(stored) };
+    return { digest, kind: spec.kind, defaults: defaultsOf(stored.config) };
   }
-}
-
-function defaultsOf({ config }: StoredImage): Image["defaults"] {
-  const pairs = config.env.map((line): [string, string] => {
-    const at = line.indexOf("=");
-    return at < 0 ? [line, ""] : [line.slice(0, at), line.slice(at + 1)];
-  });
-  return {
-    environment: Object.fromEntries(pairs),
-    ...(config.workdir === "" ? {} : { workdir: config.workdir }),
-  };
 }

@@ -114,6 +114,7 @@ export class TaskImages {
     const address = engineAddress(engine);
     let reason = address.ok ? undefined : address.reason;
     if (backend === "process") reason = "the process backend has no images";
+    if (backend === "kubernetes") reason = "nodes of a cluster pull images from registries";
     reason ??= await this.#docker.ping().then(
       () => undefined,
       (error: Error) => `no Docker engine answers (${explained(error)})`,

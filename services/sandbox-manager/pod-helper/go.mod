@@ -1,0 +1,3 @@
+module mortise/pod-helper
+
+go 1.25
