@@ -42,11 +42,13 @@ describe("a run that is an evaluation alone, on a real bus with fake peers", { t
 
   it("repeats a lost attempt, and what is lost for good is no attempt that failed", async () => {
     const { manager } = await start();
-    manager.failsSetup = (trial) => trial === "evaluation-0-1" || trial.startsWith("evaluation-2-0");
+    const isLost = (trial: string) => trial === "evaluation-0-1" || trial.startsWith("evaluation-2-0");
+    manager.failsSetup = (trial) => (isLost(trial) ? "MORTISE_SANDBOX_SETUP" : undefined);
     fixture.startScheduler();
     await fixture.finished();
     const [only] = await evaluations();
-    expect(only).toMatchObject({ attempts: ATTEMPTS - 1, invalid: 1 });
+    expect(only).toMatchObject({ attempts: ATTEMPTS - 1, invalid: 1, expected: ATTEMPTS });
+    expect(only).toMatchObject({ lostInfrastructure: 1, lostTask: 0, lostTamper: 0, retries: 3 });
     expect(only!.tasks.map(({ attempts }) => attempts)).toEqual([2, 2, 1]);
     const closed = (await fixture.transitions()).filter(({ state }) => state === TrialState.CLOSED);
     const last = new Map(closed.map(({ trial, outcome, reward }) => [trial, { outcome, reward }]));
