@@ -132,6 +132,11 @@ describe("site up refuses", () => {
       taken.close();
     }
   });
+  test("one port for several services", async () => {
+    const file = join(directory, "made/one-port.toml");
+    writeFileSync(file, `${readFileSync(site, "utf8")}\n[http]\nport = 9090\n`);
+    expect(await up(file)).toMatchObject({ detail: { field: "http.port" } });
+  });
   test("identities that are not all there", async () => {
     rmSync(join(directory, "made/identity/verifier.json"));
     expect(await up(site)).toMatchObject({ detail: { field: "identity.directory" } });

@@ -50,6 +50,7 @@ export async function keepSiteUp(siteFile: string, view: SiteView): Promise<void
 export async function withSiteUp<T>(siteFile: string, view: SiteView, use: Use<T>): Promise<T> {
   const site = await readSiteConfig(siteFile);
   const paths = pathsOfSite(siteFile, site);
+  assertOwnPorts(site);
   readTaskIndex(site.tasks.directory);
   await mkdir(paths.state, { recursive: true, mode: 0o700 });
   await assertFreeSpace(paths.state);
@@ -139,14 +140,26 @@ async function natsOf({ nats }: SiteConfig, paths: SitePaths, view: SiteView): P
   return { server, address: { host: hostname, port: Number(port || "4222") } };
 }
 
-function portsOf({ proxy, rpc, http }: SiteConfig, { address }: SiteNats): WantedPort[] {
+function portsOf({ proxy }: SiteConfig, { address }: SiteNats): WantedPort[] {
   const wanted = [
     ...(address === undefined ? [] : [{ field: "nats.url", ...address }]),
     { field: "proxy.port", host: proxy.host, port: proxy.port },
-    { field: "rpc.port", host: rpc.host, port: rpc.port },
-    { field: "http.port", host: http.host, port: http.port },
   ];
   return wanted.filter(({ port }) => port !== 0);
+}
+
+/** All services of one machine read one site file: of a fixed port the first would leave nothing to the others. */
+function assertOwnPorts({ rpc, http }: SiteConfig): void {
+  const [field] = Object.entries({ "rpc.port": rpc.port, "http.port": http.port }).flatMap(([name, port]) =>
+    port === 0 ? [] : name,
+  );
+  if (field === undefined) return;
+  throw new MortiseError({
+    code: "MORTISE_CONFIG_INVALID",
+    message: `${field} is one port for all services of this machine.`,
+    fix: `Remove ${field}, or set it to 0: each service takes a free one and tells the others.`,
+    detail: { field },
+  });
 }
 
 function isUp(siteFile: string, { pid, since }: Owner): MortiseError {
