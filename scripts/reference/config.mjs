@@ -1,4 +1,4 @@
-/** Owns docs/reference/config.md: every field of the site and run files, from the schemas that check them. */
+/** Owns docs/reference/config.md: every field of the configuration files, from the schemas that check them. */
 import { code, page, table } from "./markdown.mjs";
 
 /** The fields of a JSON schema, depth first, as [path, schema, required]; a table's default reaches its fields. */
@@ -37,6 +37,7 @@ function* shapeFields(shapes, path) {
       .join(" ");
     const isRequired = having.every((shape) => shape.required?.includes(name));
     yield [`${path}.${name}`, { ...having[0].properties[name], description }, isRequired];
+    yield* fields(having[0].properties[name], `${path}.${name}.`);
   }
 }
 
@@ -100,10 +101,10 @@ function rows(schema) {
 }
 
 /** @param toJsonSchema zod's converter, bound to the input side: defaults make fields optional there. */
-export function renderConfig({ SiteConfig, RunConfig }, toJsonSchema) {
+export function renderConfig({ SiteConfig, RunConfig, AgentRuntimeConfig }, toJsonSchema) {
   const headings = ["field", "type", "default", "meaning"];
   return page("Configuration", "packages/contracts/src/config", [
-    "Both files are TOML. An unknown key is refused with the nearest valid name. `--set a.b=value` overrides a " +
+    "All files are TOML. An unknown key is refused with the nearest valid name. `--set a.b=value` overrides a " +
       "field; `mortise check` prints the resolved configuration.",
     "## Site file",
     "Where things are on this deployment. Shared by every service and run.",
@@ -111,5 +112,8 @@ export function renderConfig({ SiteConfig, RunConfig }, toJsonSchema) {
     "## Run file",
     "What one run does. Stored with the run.",
     table(headings, rows(toJsonSchema(RunConfig))),
+    "## Agent runtime file",
+    "What a remote agent runtime is ([remote-harness.md](../remote-harness.md)).",
+    table(headings, rows(toJsonSchema(AgentRuntimeConfig))),
   ]);
 }

@@ -1,9 +1,8 @@
 #!/usr/bin/env node
 /** Owns the process of an agent runtime: `--config FILE`, drain on SIGTERM and SIGINT, exit 2 for an operator's mistake. */
 import { parseArgs } from "node:util";
-import { MortiseError } from "@mortise/contracts";
+import { AgentRuntimeConfig, MortiseError } from "@mortise/contracts";
 import { fromUnknown, loadToml, operatorsError, parseStrict } from "@mortise/kernel";
-import { RuntimeConfig } from "./config.js";
 import { AgentRuntime } from "./runtime.js";
 
 const EXIT_FAILURE = 1;
@@ -30,7 +29,7 @@ function configFile(): string {
 
 try {
   const file = configFile();
-  const config = parseStrict(RuntimeConfig, await loadToml(file), { source: file });
+  const config = parseStrict(AgentRuntimeConfig, await loadToml(file), { source: file });
   const runtime = await AgentRuntime.start(config);
   let isStopping = false;
   const stop = () => {

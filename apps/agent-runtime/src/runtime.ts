@@ -1,23 +1,22 @@
 /**
  * Owns the wiring of an agent runtime: place, invocations, front, drain. Decides nothing about invocations.
  */
-import { MortiseError } from "@mortise/contracts";
+import { type AgentRuntimeConfig, MortiseError } from "@mortise/contracts";
 import { createLog, type Log, systemClock } from "@mortise/kernel";
-import type { RuntimeConfig } from "./config.js";
 import { Front } from "./front/server.js";
 import { Invocations } from "./invocation/invocations.js";
 import { selectPlace } from "./place/select-place.js";
 import type { PlaceProvider } from "./place/types.js";
 
 export class AgentRuntime {
-  readonly #config: RuntimeConfig;
+  readonly #config: AgentRuntimeConfig;
   readonly #places: PlaceProvider;
   readonly #invocations: Invocations;
   readonly #front: Front;
   readonly #log: Log;
 
   private constructor(
-    config: RuntimeConfig,
+    config: AgentRuntimeConfig,
     parts: { places: PlaceProvider; invocations: Invocations; front: Front; log: Log },
   ) {
     this.#config = config;
@@ -28,8 +27,8 @@ export class AgentRuntime {
   }
 
   /** @throws MortiseError for a configuration or a machine it cannot work with */
-  static async start(config: RuntimeConfig): Promise<AgentRuntime> {
-    assertLocal(config);
+  static async start(config: AgentRuntimeConfig): Promise<AgentRuntime> {
+    assertHarness(config);
     const log = createLog({ service: "agent-runtime", level: config.logLevel });
     const places = await selectPlace(config, log);
     try {
@@ -62,20 +61,12 @@ export class AgentRuntime {
   }
 }
 
-function assertLocal({ harness }: RuntimeConfig): void {
-  for (const [name, settings] of Object.entries(harness))
-    if ("remote" in settings)
-      throw new MortiseError({
-        code: "MORTISE_CONFIG_INVALID",
-        message: `harness.${name}.remote: a runtime runs its harnesses itself.`,
-        fix: "Give the harness's adapter, or its directory and argv.",
-        detail: { field: `harness.${name}.remote` },
-      });
-  if (Object.keys(harness).length === 0)
-    throw new MortiseError({
-      code: "MORTISE_CONFIG_INVALID",
-      message: "harness: this runtime has none, and could run nothing.",
-      fix: 'Add a table such as [harness.mini] with adapter = "mini".',
-      detail: { field: "harness" },
-    });
+function assertHarness({ harness }: AgentRuntimeConfig): void {
+  if (Object.keys(harness).length > 0) return;
+  throw new MortiseError({
+    code: "MORTISE_CONFIG_INVALID",
+    message: "harness: this runtime has none, and could run nothing.",
+    fix: 'Add a table such as [harness.mini] with adapter = "mini".',
+    detail: { field: "harness" },
+  });
 }

@@ -4,6 +4,7 @@
  */
 
 export * from "./change-pattern.js";
+export * from "./config/agent-runtime.js";
 export * from "./config/docker-engine.js";
 export * from "./config/engine.js";
 export * from "./config/image-build.js";

@@ -1,13 +1,18 @@
 /** Owns who may call: a bearer token, compared in constant time, or whoever the platform in front let through. */
 import { readFileSync } from "node:fs";
-import { MortiseError } from "@mortise/contracts";
+import { type AgentRuntimeConfig, MortiseError } from "@mortise/contracts";
 import { equalSecrets } from "@mortise/kernel";
 import type { RequestHandler } from "express";
-import type { RuntimeConfig } from "../config.js";
 
 /** @throws MortiseError MORTISE_CONFIG_UNREADABLE, MORTISE_CONFIG_INVALID for an empty file */
-export function authorization({ auth }: RuntimeConfig): RequestHandler {
-  if ("platform" in auth) return (_request, _response, next) => next();
+export function authorization({ auth }: AgentRuntimeConfig): RequestHandler {
+  if (auth.platform === (auth.tokenFile !== undefined))
+    throw new MortiseError({
+      code: "MORTISE_CONFIG_INVALID",
+      message: "auth: exactly one of tokenFile and platform = true says who may call.",
+      detail: { field: "auth.tokenFile" },
+    });
+  if (auth.tokenFile === undefined) return (_request, _response, next) => next();
   const token = tokenIn(auth.tokenFile);
   return (request, response, next) => {
     const [, given] = /^Bearer (\S+)$/.exec(request.headers.authorization ?? "") ?? [];

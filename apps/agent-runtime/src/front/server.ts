@@ -7,9 +7,9 @@ import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { DefaultRequestHandler } from "@a2a-js/sdk/server";
 import { agentCardHandler, jsonRpcHandler, UserBuilder } from "@a2a-js/sdk/server/express";
+import type { AgentRuntimeConfig } from "@mortise/contracts";
 import { fromUnknown, type Log } from "@mortise/kernel";
 import express, { type ErrorRequestHandler } from "express";
-import type { RuntimeConfig } from "../config.js";
 import type { Invocations } from "../invocation/invocations.js";
 import { InvocationExecutor } from "./a2a.js";
 import { agentCard } from "./agent-card.js";
@@ -22,7 +22,7 @@ const CARD_PATHS = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 const legacyCompat = { enabled: true };
 
 export interface FrontOptions {
-  readonly config: RuntimeConfig;
+  readonly config: AgentRuntimeConfig;
   readonly invocations: Invocations;
   readonly log: Log;
 }

@@ -3,17 +3,16 @@
  * nothing to choose, and the runtime does not start.
  */
 import path from "node:path";
-import { MortiseError } from "@mortise/contracts";
+import { type AgentRuntimeConfig, MortiseError } from "@mortise/contracts";
 import type { Log } from "@mortise/kernel";
 import { HarnessShelf, LayeredImages, RuncBackend, registryOf, TreeStore } from "@mortise/sandbox-manager";
-import type { RuntimeConfig } from "../config.js";
 import { ChrootPlaces } from "./chroot/chroot-place.js";
 import { rootTools } from "./chroot/tools.js";
 import { RuncPlaces } from "./runc-place.js";
 import type { PlaceProvider } from "./types.js";
 
 /** @throws MortiseError MORTISE_SANDBOX_BACKEND with the reasons */
-export async function selectPlace(config: RuntimeConfig, log: Log): Promise<PlaceProvider> {
+export async function selectPlace(config: AgentRuntimeConfig, log: Log): Promise<PlaceProvider> {
   const { kind } = config.place;
   if (process.getuid?.() !== 0)
     throw new MortiseError({
@@ -48,7 +47,7 @@ export async function selectPlace(config: RuntimeConfig, log: Log): Promise<Plac
   return chrootPlaces(config, log);
 }
 
-async function chrootPlaces(config: RuntimeConfig, log: Log): Promise<PlaceProvider> {
+async function chrootPlaces(config: AgentRuntimeConfig, log: Log): Promise<PlaceProvider> {
   const tools = rootTools();
   const directory = path.join(config.place.directory, "chroot");
   const trees = new TreeStore(path.join(directory, "trees"), undefined);

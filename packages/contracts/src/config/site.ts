@@ -87,6 +87,9 @@ const ConfiguredHarness = z.strictObject({
   ...windows,
 });
 
+/** One that runs where its configuration is read. */
+export const LocalHarness = z.union([AdapterHarness, ConfiguredHarness]);
+
 const ImageRewrite = z.strictObject({
   prefix: z
     .string()

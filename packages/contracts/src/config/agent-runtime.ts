@@ -2,8 +2,8 @@
  * Owns the configuration of an agent runtime: what it listens on, who may call it, where agents run, which harnesses it
  * has, what it bounds. Unknown keys are refused. Does not read files.
  */
-import { SiteConfig } from "@mortise/contracts";
 import { z } from "zod";
+import { LocalHarness, SiteConfig } from "./site.js";
 
 const count = z.int().min(1);
 const MIB = 1024 * 1024;
@@ -18,16 +18,17 @@ const Listen = z.strictObject({
     .describe("URL its agent card gives for calls; http://HOST:PORT of the listener when absent."),
 });
 
-const Auth = z.union([
-  z.strictObject({
-    tokenFile: z.string().min(1).describe("File with the bearer token callers must send."),
-  }),
-  z.strictObject({
-    platform: z
-      .literal(true)
-      .describe("Callers were authenticated by the platform in front; nothing is asked here."),
-  }),
-]);
+const Auth = z.strictObject({
+  tokenFile: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("File with the bearer token callers must send; required unless auth.platform is true."),
+  platform: z
+    .boolean()
+    .default(false)
+    .describe("Callers were authenticated by the platform in front; nothing is asked here."),
+});
 
 const Place = z.strictObject({
   kind: z
@@ -68,9 +69,9 @@ const Limits = z.strictObject({
 
 const images = SiteConfig.shape.sandbox.unwrap().shape.images.unwrap().shape;
 
-export const RuntimeConfig = z.strictObject({
+export const AgentRuntimeConfig = z.strictObject({
   listen: Listen.prefault({}),
-  auth: Auth,
+  auth: Auth.prefault({}),
   place: Place.prefault({}),
   images: z
     .strictObject({
@@ -84,13 +85,14 @@ export const RuntimeConfig = z.strictObject({
     })
     .prefault({}),
   limits: Limits.prefault({}),
-  harness: SiteConfig.shape.harness.describe(
-    "Harnesses it offers, as a site file writes them; remote ones are refused.",
-  ),
+  harness: z
+    .record(z.string().regex(/^[A-Za-z0-9_-]+$/), LocalHarness)
+    .default({})
+    .describe("Harnesses it offers, as a site file writes them; at least one."),
   logLevel: z
     .enum(["debug", "info", "warn", "error"])
     .default("info")
     .describe("Lowest level written to the log."),
 });
 
-export type RuntimeConfig = z.infer<typeof RuntimeConfig>;
+export type AgentRuntimeConfig = z.infer<typeof AgentRuntimeConfig>;
