@@ -5,6 +5,7 @@
  * V1  A rate is over executed attempts, those with the verdict resolved or unresolved; what was lost is counted beside it
  *     and is in no rate.
  * V2  A result that is not what its protocol asked for says so in `problems`, one sentence each.
+ * V3  An attempt that was cancelled because the evaluation was interrupted is open: it is made when that is resumed.
  */
 import type { EvaluationProtocol, RunConfig } from "@mortise/contracts";
 import {
@@ -45,9 +46,9 @@ export interface EvaluationResult {
   /** That judged what counts. */
   readonly graders: readonly string[];
   readonly tasks: { readonly count: number; readonly digest: string };
-  /** V1 */
+  /** V1, V3 */
   readonly attempts: PlaceCounts & {
-    /** Trials in the place of one that was lost. */
+    /** Trials in the place of one that was lost, or cancelled by an interrupt. */
     readonly retried: number;
   };
   /** Mean over tasks with its interval, all attempts with theirs, shapes, and what k attempts are worth. */
@@ -96,7 +97,7 @@ export function evaluationResult({ wish, run, history, tasks, weights }: ResultF
     harness: { name: run.rollout.harness, versions: conditions.harnessVersions },
     graders,
     tasks,
-    attempts: { ...report.places, retried: facts.filter(({ retry }) => retry > 0).length },
+    attempts: { ...withoutCancelled(report.places), retried: facts.filter(({ retry }) => retry > 0).length },
     solving: report.solving,
     byTermination: report.byTermination,
     byVerdict: report.byVerdict,
@@ -105,6 +106,13 @@ export function evaluationResult({ wish, run, history, tasks, weights }: ResultF
     isComplete: executed === expected,
     problems: problemsOf(protocol, { expected, executed, graders, versions: conditions.harnessVersions }),
   };
+}
+
+/** V3 */
+function withoutCancelled(places: PlaceCounts): PlaceCounts {
+  const { cancelled = 0, ...lostBy } = places.lostBy;
+  const open = places.open === null ? null : places.open + cancelled;
+  return { ...places, lost: places.lost - cancelled, lostBy, open };
 }
 
 function difficulties(facts: readonly TrialFact[]): Difficulty[] {
