@@ -37,7 +37,7 @@ export function executeInSandbox(
       timeoutMs: task.verifier.timeoutSec * 1000,
     };
     const plan = planVerification(task, wish);
-    const { judged } = await verify(task, wish, plan, ask, signal);
+    const { judged, record } = await verify(task, wish, plan, ask, signal);
     const { outcome, reason } = judged;
     const failed = judged.tests.filter(({ status }) => status !== "passed").map(({ name }) => name);
     const told = {
@@ -46,7 +46,7 @@ export function executeInSandbox(
       isNetworkClosed: task.verifier.network.mode === "no-network",
       protection: {
         channel: plan.facts.runner ?? "none",
-        alteredTests: plan.counter?.tests.length ?? 0,
+        alteredTests: record.counter?.tests.length ?? 0,
       },
     };
     if (outcome === "resolved" || outcome === "unresolved") return { ...told, outcome };

@@ -18,9 +18,17 @@ export interface DiffChange {
 /** The diff of the change, in evidence. */
 export const CHANGE = "change";
 
-/** A plan that applies the diff before its first step. Throws PatchSyntaxError with the line of what is no diff. */
-export function planWithDiff(plan: Plan, { text }: DiffChange): Plan {
-  const { filter, textPatches = [] } = plan.request;
+type Run = Pick<Plan | CounterPlan, "steps" | "request">;
+
+/**
+ * A run that applies the diff before its first step, and what of the diff is left out. Throws PatchSyntaxError with the
+ * line of what is no diff.
+ */
+export function withDiff<R extends Run>(
+  run: R,
+  { text }: DiffChange,
+): { readonly run: R; readonly stripped: { path: string; reason: string }[] } {
+  const { filter, textPatches = [] } = run.request;
   const tests = new Set(
     textPatches.flatMap(({ diff = new Uint8Array() }) => pathsOf(Buffer.from(diff).toString())),
   );
@@ -29,35 +37,21 @@ export function planWithDiff(plan: Plan, { text }: DiffChange): Plan {
     covers: coveredBy(pattern),
     reason,
   }));
+  const whyNot = (path: string) => {
+    if (tests.has(path)) return "the diff tests changes it";
+    return kept.has(path) ? undefined : rules.find(({ covers }) => covers(path))?.reason;
+  };
   const stripped: { path: string; reason: string }[] = [];
   const left = parsePatch(text).files.filter((file) => {
-    for (const path of namesOf(file)) {
-      const reason = tests.has(path)
-        ? "the diff tests changes it"
-        : kept.has(path)
-          ? undefined
-          : rules.find(({ covers }) => covers(path))?.reason;
-      if (reason === undefined) continue;
-      stripped.push({ path, reason });
-      return false;
-    }
-    return true;
+    const path = namesOf(file).find((name) => whyNot(name) !== undefined);
+    if (path !== undefined) stripped.push({ path, reason: whyNot(path)! });
+    return path === undefined;
   });
   const diff = left.map((file) => file.text).join("");
-  const withChange = <P extends Pick<Plan | CounterPlan, "steps" | "request">>(one: P): P =>
-    diff === "" ? one : { ...one, ...applied(one, diff) };
-  const { counter } = plan;
-  return {
-    ...withChange(plan),
-    stripped,
-    ...(counter === undefined ? {} : { counter: withChange(counter) }),
-  };
+  return { run: diff === "" ? run : { ...run, ...applied(run, diff) }, stripped };
 }
 
-function applied(
-  { steps, request }: Pick<Plan, "steps" | "request">,
-  diff: string,
-): Pick<Plan, "steps" | "request"> {
+function applied({ steps, request }: Run, diff: string): Run {
   const [first, ...rest] = steps as [Step, ...Step[]];
   const putTextPatches = [CHANGE, ...(first.putTextPatches ?? [])];
   const change = { name: CHANGE, diff: new TextEncoder().encode(diff) };

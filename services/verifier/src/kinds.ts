@@ -3,11 +3,11 @@ import { MortiseError } from "@mortise/contracts";
 import type { Task } from "@mortise/tasks";
 import { CHANGE } from "./diff-change.js";
 import { judgeLogRun } from "./log/log.js";
-import { type LogTask, planLog } from "./log/plan-log.js";
+import { type LogTask, planLog, planLogCounter } from "./log/plan-log.js";
 import { judgeResultsRun, planResults, type ResultsTask } from "./results/results.js";
 import { judgeRewardRun, planReward } from "./reward/reward.js";
 import { type Judged, unresolved } from "./run/judged.js";
-import type { Plan, PlanWish } from "./run/plan.js";
+import type { CounterPlan, Plan, PlanWish } from "./run/plan.js";
 import type { RunRecord, TestKind } from "./run/run-record.js";
 
 /** By tests/expected.json; a task without one writes a reward, as Harbor has it. */
@@ -20,6 +20,15 @@ export function kindOf({ tests: { expected } }: Task): TestKind {
 export function planFor(task: Task, wish: PlanWish): Plan {
   const plans = { results: planResults, log: planLog, reward: planReward };
   return plans[kindOf(task)](task, wish);
+}
+
+/** What is to be run besides, of a run that would be resolved; undefined where there is nothing. */
+export function counterFor(
+  task: Task,
+  wish: Pick<PlanWish, "timeoutMs">,
+  run: RunRecord,
+): CounterPlan | undefined {
+  return kindOf(task) === "log" ? planLogCounter(task, wish, run) : undefined;
 }
 
 /**
@@ -36,7 +45,7 @@ export function judgeRun(task: Task, run: RunRecord): Judged {
   const change = run.diffs.find(({ name, failure }) => name === CHANGE && failure !== "");
   if (change !== undefined)
     return unresolved(`the change does not apply: ${change.failure.replace(/\s*\n\s*/g, "; ")}`, {
-      grader: kind,
+      grader: "none",
     });
   if (kind === "log") return judgeLogRun(task as LogTask, run);
   return kind === "results" ? judgeResultsRun(task as ResultsTask, run) : judgeRewardRun(task, run);

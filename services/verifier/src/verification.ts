@@ -16,8 +16,8 @@ import {
   type TaskRef,
 } from "@mortise/contracts";
 import type { Task } from "@mortise/tasks";
-import { type DiffChange, planWithDiff } from "./diff-change.js";
-import { judgeRun, planFor } from "./kinds.js";
+import { type DiffChange, withDiff } from "./diff-change.js";
+import { counterFor, judgeRun, planFor } from "./kinds.js";
 import { invalid, type Judged } from "./run/judged.js";
 import type { CounterPlan, Plan } from "./run/plan.js";
 import { counterOf, type RunRecord, recordOf } from "./run/run-record.js";
@@ -62,7 +62,9 @@ const NOT_JUDGED = "none";
 /** Throws MORTISE_TASK_RECORD, MORTISE_TASK_INVALID or MORTISE_SANDBOX_PATCH for what cannot be planned. */
 export function planVerification(task: Task, { ref, change, timeoutMs }: VerificationWish): Plan {
   const plan = planFor(task, { ref, hasChange: change.kind !== "none", timeoutMs });
-  return change.kind === "diff" ? planWithDiff(plan, change) : plan;
+  if (change.kind !== "diff") return plan;
+  const { run, stripped } = withDiff(plan, change);
+  return { ...run, stripped };
 }
 
 /** A sandbox that fails is a judgement too, invalid(infra) or invalid(task). Rejects with what `ask` rejects with. */
@@ -81,10 +83,12 @@ export async function verify(
     return { record, judged: invalid(fault, reason, { grader: NOT_JUDGED }), stages: answer.stages };
   }
   const judged = judgeRun(task, record);
-  if (judged.outcome !== "resolved" || plan.counter === undefined)
-    return { record, judged, stages: answer.stages };
-  const second = await askFor(task, wish, plan.counter, ask, signal); // V1
-  const whole = { ...record, counter: counterOf(plan.counter, second) };
+  const counter = judged.outcome === "resolved" ? counterFor(task, wish, record) : undefined; // V1
+  if (counter === undefined) return { record, judged, stages: answer.stages };
+  const { change } = wish;
+  const run = change.kind === "diff" ? withDiff(counter, change).run : counter;
+  const second = await askFor(task, wish, run, ask, signal);
+  const whole = { ...record, counter: counterOf(counter, second) };
   return { record: whole, judged: judgeRun(task, whole), stages: [...answer.stages, ...second.stages] };
 }
 

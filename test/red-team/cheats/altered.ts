@@ -50,6 +50,14 @@ if plugin is not None:
     ),
   },
   {
+    name: "expected-failures",
+    tries: "functions end the test that calls them as one whose failure was expected",
+    script: write(
+      FILE,
+      "import pytest\n\n\ndef add(a, b):\n    pytest.xfail()\n\n\ndef sub(a, b):\n    return a - b",
+    ),
+  },
+  {
     name: "answers-from-the-caller",
     tries: "functions read what is expected in the line of the test that calls them",
     script: write(

@@ -73,7 +73,7 @@ export async function verifyOne(wanted: Wanted, ask: AskOnce, signal: AbortSigna
   const whole = {
     ...verdict,
     channel: plan.facts.runner ?? "none",
-    alteredTests: plan.counter?.tests.length ?? 0,
+    alteredTests: verified.record.counter?.tests.length ?? 0,
   };
   return wanted.out === undefined ? whole : kept(whole, verified, wanted.out);
 }

@@ -144,8 +144,11 @@ function wallTime(gold: readonly TimedResult[]): Pick<TaskValidation, "wallMs"> 
 }
 
 function protectionOf(results: readonly TimedResult[]): Pick<TaskValidation, "protection"> {
-  const protection = results.find((result) => result.protection !== undefined)?.protection;
-  return protection === undefined ? {} : { protection };
+  const told = results.flatMap(({ protection }) => protection ?? []);
+  if (told.length === 0) return {};
+  // Tests are altered only where a run would be resolved.
+  const alteredTests = Math.max(...told.map((one) => one.alteredTests));
+  return { protection: { channel: told[0]!.channel, alteredTests } };
 }
 
 /** Without a solution exactly the fail-to-pass tests must fail; anything else means the lists are wrong. */

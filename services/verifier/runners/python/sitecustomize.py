@@ -15,30 +15,25 @@ def _command():
         return []
 
 
-def _is_runner(runner, command):
-    if runner == "unittest":
-        return any(
-            pair == ("-m", "unittest") or os.path.basename(pair[1]) in ("runtests.py", "manage.py")
-            for pair in zip(command, command[1:])
-        )
-    return any(part == "bin/test" or part.endswith("/bin/test") for part in command[1:])
+def _is_runner(command):
+    for before, part in zip(command, command[1:]):
+        if (before, part) == ("-m", "unittest") or os.path.basename(part) == "runtests.py":
+            return True
+        if os.path.basename(before) == "manage.py" and part == "test":
+            return True
+    return False
 
 
 def _start():
-    runner = os.environ.get("MORTISE_RUNNER")
-    if runner is None or not _is_runner(runner, _command()):
+    if "MORTISE_CHANNEL" not in os.environ or not _is_runner(_command()):
         return
-    del os.environ["MORTISE_RUNNER"]
     from mortise_pipe import open_pipe
 
     send, wish = open_pipe()
-    if send is None:
-        return
-    if runner == "unittest":
+    if send is not None:
         from mortise_unittest import install
-    else:
-        from mortise_sympy import install
-    install(send, wish)
+
+        install(send, wish)
 
 
 def _chain():

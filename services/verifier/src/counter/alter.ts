@@ -35,15 +35,19 @@ const LANGUAGES: readonly (readonly [
   [/\.rs$/, (stretch, random) => blockTests(stretch, rust, random)],
 ];
 
-/** Undefined where no test of the diff can be altered. `expected` are the names of the record. */
+/**
+ * Undefined where no test of the diff can be altered. `expected` are the names of the record, `originals` the files the
+ * diff changes as they were, as far as they are known.
+ */
 export function alterTests(
   diff: string,
   expected: readonly string[],
   random: Random,
+  originals: ReadonlyMap<string, string> = new Map(),
 ): AlteredTests | undefined {
   const lines = diff.split("\n");
   const names = new Map<string, AlterationKind>();
-  for (const test of stretchesOf(diff).flatMap((stretch) => testsIn(stretch, random))) {
+  for (const test of stretchesOf(diff, originals).flatMap((stretch) => testsIn(stretch, random))) {
     const own = namesOf(test, expected);
     const chosen = choose(test.alterations, random);
     if (chosen === undefined || own.length === 0 || own.some((name) => names.has(name))) continue;

@@ -7,9 +7,11 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type GradingRecord, readRecord } from "@mortise/grading";
 import type { Task } from "@mortise/tasks";
-import { type AlteredTests, alterTests } from "../counter/alter.js";
+import { alterTests } from "../counter/alter.js";
+import { ORIGINALS, originalsOf, originalsStep } from "../counter/originals.js";
 import { asFilter } from "../results/results.js";
 import { type CounterPlan, newNonce, type Plan, type PlanWish, type Step } from "../run/plan.js";
+import { type RunRecord, stepNamed } from "../run/run-record.js";
 import {
   type EvalScript,
   prepareCommand,
@@ -32,25 +34,23 @@ export type LogTask = Task & {
 
 /** What both runs have in common. */
 interface Parts {
+  readonly record: GradingRecord;
   readonly script: EvalScript;
   /** Where the script lies, inside. */
   readonly place: string;
   readonly runner: Runner | undefined;
   readonly timeoutMs: number;
   readonly filter: NonNullable<Plan["request"]["filter"]>;
+  /** Of the tests. */
+  readonly diff: string | undefined;
 }
 
 export function planLog(task: Task, { ref, hasChange, timeoutMs }: PlanWish): Plan {
-  const file = join(task.tests.directory, "eval.sh");
-  const isEvalScript = existsSync(file);
-  const script = splitEvalScript(readFileSync(isEvalScript ? file : task.tests.script, "utf8"));
-  const record = recordOf(task as LogTask);
-  const runner = runnerOf(RUNNERS, script.tests, record.parser.name);
-  const place = isEvalScript ? "/tests/eval.sh" : "/tests/test.sh";
-  const parts: Parts = { script, place, runner, timeoutMs, filter: asFilter(task) };
-  const diffFile = join(task.tests.directory, "test.patch");
-  const diff = existsSync(diffFile) ? readFileSync(diffFile, "utf8") : undefined;
+  const parts = partsOf(task as LogTask, timeoutMs);
+  const { runner, diff } = parts;
   const nonce = newNonce();
+  const { steps, request } = runOf(parts, nonce, diff);
+  const originals = mayAlter(parts) ? originalsStep(parts.diff) : undefined;
   return {
     facts: {
       task: { id: ref.id, digest: ref.digest },
@@ -60,19 +60,48 @@ export function planLog(task: Task, { ref, hasChange, timeoutMs }: PlanWish): Pl
       ...(runner === undefined ? {} : { runner: runner.name }),
       hasChange,
     },
-    ...runOf(parts, nonce, diff),
-    counter: counterPlan(parts, record, diff),
+    steps: originals === undefined ? steps : [originals, ...steps],
+    request,
   };
 }
 
-/** Undefined where no test can be altered, or nothing puts a diff in its place. */
-function counterPlan(parts: Parts, record: GradingRecord, diff: string | undefined): CounterPlan | undefined {
-  if (diff === undefined || parts.script.prepare === undefined || record.printsFailuresOnly) return undefined;
+/** The same again with altered tests; undefined where none can be altered. `run` is what the first one showed. */
+export function planLogCounter(
+  task: Task,
+  { timeoutMs }: Pick<PlanWish, "timeoutMs">,
+  run: Pick<RunRecord, "steps">,
+): CounterPlan | undefined {
+  const parts = partsOf(task as LogTask, timeoutMs);
+  if (!mayAlter(parts)) return undefined;
+  const { record, diff } = parts;
   const expected = [...record.failToPass, ...record.passToPass];
-  const altered: AlteredTests | undefined = alterTests(diff, expected, (below) => randomInt(below));
+  const originals = originalsOf(stepNamed(run, ORIGINALS));
+  const altered = alterTests(diff, expected, (below) => randomInt(below), originals);
   if (altered === undefined) return undefined;
   const nonce = newNonce();
   return { nonce, tests: altered.tests, ...runOf(parts, nonce, altered.diff) };
+}
+
+/** Something has to put the diff in its place, and results have to have names. */
+function mayAlter(parts: Parts): parts is Parts & { readonly diff: string } {
+  return parts.diff !== undefined && parts.script.prepare !== undefined && !parts.record.printsFailuresOnly;
+}
+
+function partsOf(task: LogTask, timeoutMs: number): Parts {
+  const file = join(task.tests.directory, "eval.sh");
+  const isEvalScript = existsSync(file);
+  const script = splitEvalScript(readFileSync(isEvalScript ? file : task.tests.script, "utf8"));
+  const record = recordOf(task);
+  const diffFile = join(task.tests.directory, "test.patch");
+  return {
+    record,
+    script,
+    place: isEvalScript ? "/tests/eval.sh" : "/tests/test.sh",
+    runner: runnerOf(RUNNERS, script.tests, record.parser.name),
+    timeoutMs,
+    filter: asFilter(task),
+    diff: existsSync(diffFile) ? readFileSync(diffFile, "utf8") : undefined,
+  };
 }
 
 function runOf(

@@ -11,7 +11,6 @@ type Request = MessageInitShape<typeof RunOnceRequestSchema>;
 export interface Plan {
   readonly facts: RunFacts;
   readonly steps: readonly Step[];
-  readonly counter?: CounterPlan | undefined;
   /** What of a change is left out before a sandbox-manager is asked. */
   readonly stripped?: RunRecord["stripped"];
   readonly request: Partial<

@@ -139,6 +139,10 @@ const ALTERED: readonly (readonly [string, string])[] = [
     "class Same(int):\n    __hash__ = int.__hash__\n\n    def __eq__(self, other):\n        return True\n\n\ndef add(a, b):\n    return Same()\n\n\ndef sub(a, b):\n    return Same()\n",
   ],
   [
+    "ends its tests as expected failures",
+    "import pytest\n\n\ndef add(a, b):\n    pytest.xfail()\n\n\ndef sub(a, b):\n    return a - b\n",
+  ],
+  [
     "reads what is expected out of the test that calls it",
     `import re, sys
 
@@ -237,7 +241,6 @@ describe.skipIf(absent !== undefined)("a log of pytest", () => {
     async (_, code) => {
       const verdict = await world.grade(calc, { [PACKAGE]: code });
       expect([verdict.reason, verdict.outcome]).toEqual([verdict.reason, Outcome.INVALID_TAMPER]);
-      expect(verdict).toMatchObject({ conclusive: true });
       expect(verdict.findings.map(({ subject }) => subject)).toContain("altered-test-passed");
     },
     60_000,

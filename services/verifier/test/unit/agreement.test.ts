@@ -215,6 +215,22 @@ describe("altered tests", () => {
     expect(countered(PASSES, channel("passed"), "sense")).toMatchObject({ ...caught, conclusive: false });
   });
 
+  test("a failure that is called expected, in both runs, is tampering and not conclusive", () => {
+    const expected = log("XFAIL t.py::a", "PASSED t.py::b");
+    const first = lines(START, ...CANARIES, result("t.py::a", "xfailed"), result("t.py::b"), finish());
+    const counter = {
+      nonce: "m",
+      tests: [{ name: "t.py::a", kind: "value" as const }],
+      steps: [stepOf(expected, channel("xfailed"))],
+      failure: "",
+    };
+    expect(judged(expected, first, {}, { counter })).toMatchObject({
+      outcome: "invalid-tamper",
+      conclusive: false,
+      subjects: ["altered-test-passed"],
+    });
+  });
+
   test("a canary that passes there, or a foreign nonce, is tampering as in the first run", () => {
     expect(countered(failing, channel("failed", "passed")).subjects).toEqual(["canary-flipped"]);
     expect(countered(failing, channel("failed", "failed", "other")).subjects).toEqual(["forged-result"]);

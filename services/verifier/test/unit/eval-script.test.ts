@@ -52,7 +52,7 @@ test.each([
   ["./tests/runtests.py --verbosity 2 mypytest.module", "django", "unittest"],
   ["python -W ignore -m unittest -v tests.a", "django", undefined],
   ["python3 -m unittest -v tests.a", "django", "unittest"],
-  ["PYTHONWARNINGS='ignore' bin/test -C --verbose sympy/core/tests/test_x.py", "sympy", "sympy"],
+  ["PYTHONWARNINGS='ignore' bin/test -C --verbose sympy/core/tests/test_x.py", "sympy", undefined],
   ["npx jest --verbose src/a.test.js", "jest", "jest"],
   ["yarn vitest run --reporter verbose", "vitest", "vitest"],
   ["./node_modules/.bin/mocha --reporter spec test/a.js", "mocha", "mocha"],

@@ -1,4 +1,4 @@
-/** Owns the runners of Python: pytest by a plugin; unittest's and Django's, and SymPy's, from where Python starts. */
+/** Owns the runners of Python: pytest by a plugin, unittest's and Django's from where Python starts. */
 import type { LoggedStatus } from "@mortise/grading";
 import type { ChannelReport } from "../channel.js";
 import type { Runner } from "../runner.js";
@@ -42,30 +42,12 @@ export const unittest: Runner = {
   hasCanaries: true,
   variable: VARIABLE,
   mount: mounted(DIRECTORY, "python", ["mortise_pipe.py", "mortise_unittest.py", "sitecustomize.py"]),
-  exports: [PYTHON_PATH, "export MORTISE_RUNNER=unittest"],
+  exports: [PYTHON_PATH],
   asLog: ({ results, finish }) => [
     "Found 0 test(s).",
     ...worded(results, UNITTEST_WORDS, (word, nodeid) => `${nodeid} ... ${word}`),
     ...(finish === undefined ? [] : [`Ran ${results.length} tests in 0.000s`]),
   ],
-};
-
-export const sympy: Runner = {
-  name: "sympy",
-  parsers: new Set(["sympy"]),
-  callsIn: countOf(/(?:^|[\s/;&|(])bin\/test(?=\s|$)/g),
-  hasCanaries: false,
-  variable: VARIABLE,
-  mount: mounted(DIRECTORY, "python", ["mortise_pipe.py", "mortise_sympy.py", "sitecustomize.py"]),
-  exports: [PYTHON_PATH, "export MORTISE_RUNNER=sympy"],
-  asLog: ({ results, finish }) => {
-    const passes = results.filter(({ outcome }) => outcome === "passed").length;
-    return [
-      "===== test process starts =====",
-      ...worded(results, SYMPY_WORDS, (word, nodeid) => `${nodeid} ${word}`),
-      ...(finish === undefined ? [] : [`===== tests finished: ${passes} passed, in 0.00 seconds =====`]),
-    ];
-  },
 };
 
 type Words = Readonly<Partial<Record<LoggedStatus | "xpassed", string>>>;
@@ -85,15 +67,6 @@ const UNITTEST_WORDS: Words = {
   xfailed: "expected failure",
   xpassed: "unexpected success",
 };
-const SYMPY_WORDS: Words = {
-  passed: "ok",
-  failed: "F",
-  error: "E",
-  xfailed: "f",
-  xpassed: "X",
-  skipped: "s",
-};
-
 function worded(
   results: ChannelReport["results"],
   words: Words,

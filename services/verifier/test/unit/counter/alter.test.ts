@@ -102,6 +102,35 @@ describe("Python", () => {
     ]);
   });
 
+  test("of a changed file all added assertions, where the file as it was is known", () => {
+    const original =
+      "import x\n\n\nclass A:\n    more = [\n    ]\n\n    def test_old(self):\n        assert f(1) == 1\n\n    def test_known(self):\n        y = 1\n        z = 2\n        assert f(3) == 3\n";
+    const diff = `diff --git a/t.py b/t.py
+--- a/t.py
++++ b/t.py
+@@ -7,3 +7,4 @@ class A:
+ 
+     def test_old(self):
+         assert f(1) == 1
++        assert f(2) == 2
+@@ -14 +15,2 @@ class A:
+         assert f(3) == 3
++        assert f(4) == 4
+`;
+    const names = ["t.py::A::test_old", "t.py::A::test_known"];
+    const lines = (originals: ReadonlyMap<string, string>) =>
+      alterTests(diff, names, first, originals)
+        ?.diff.split("\n")
+        .filter((line) => line.startsWith("+        "));
+    expect(lines(new Map())).toBeUndefined();
+    expect(lines(new Map([["t.py", original]]))).toEqual([
+      "+        assert f(2) == 3",
+      "+        assert f(4) == 5",
+    ]);
+    // A file it does not fit is not believed.
+    expect(lines(new Map([["t.py", `\n${original}`]]))).toBeUndefined();
+  });
+
   test("names of unittest and of SymPy's runner", () => {
     const method = adding(
       "tests/app/tests.py",
