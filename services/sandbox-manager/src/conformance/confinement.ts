@@ -158,21 +158,25 @@ for (const file of ["/proc/kcore", "/proc/keys", "/proc/kpagecount", "/proc/time
 for (const device of ["mem", "kmsg", "sda", "vda", "loop-control", "fuse", "kvm"])
   touch("open /dev/" + device, () => fs.openSync("/dev/" + device, "r"));
 touch("another process", () => { const others = fs.readdirSync("/proc").filter((n) => /^[0-9]+$/.test(n)).filter((n) =>
-  !fs.readFileSync("/proc/" + n + "/cmdline").toString().match(/node|sleep/)); if (others.length === 0)
+  !fs.readFileSync("/proc/" + n + "/cmdline").toString().match(/node|sleep|pod-helper/)); if (others.length === 0)
   throw Object.assign(new Error(), { code: "ENOENT" }); });
 console.log(JSON.stringify(open));`;
 
 export function describeConfinement(kit: Kit): void {
   describe.skipIf(!kit.can.isolation)("confinement", () => {
-    const calls = mkdtempSync(path.join(tmpdir(), "mortise-calls-"));
-    beforeAll(() => foreignCalls(calls));
+    let calls: string;
+    beforeAll(() => {
+      calls = mkdtempSync(path.join(tmpdir(), "mortise-calls-"));
+      foreignCalls(calls);
+    });
     afterAll(() => rmSync(calls, { recursive: true, force: true }));
 
     test.each(["agent", "root"] as const)("%s finds no way around it", async (user) => {
       const sandbox = await kit.create({ mounts: [{ source: calls, target: "/opt/calls" }] });
       const result = await kit.run(sandbox, ["node", "-e", MATRIX], { user });
       expect(text(result.stderr.bytes)).toBe("");
-      expect(JSON.parse(text(result.stdout.bytes))).toEqual([]);
+      const open = JSON.parse(text(result.stdout.bytes)) as string[];
+      expect(open.filter((one) => !kit.can.leaves?.includes(one))).toEqual([]);
     });
 
     test.each([

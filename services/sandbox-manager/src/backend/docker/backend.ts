@@ -133,6 +133,7 @@ export class DockerBackend implements SandboxBackend {
 
   #hostOf(owner: string, runDirectory: string, images: DockerImages): EngineHost {
     const { allowedHosts = {}, warn = () => undefined } = this.#options;
+    warn("what a sandbox writes is not limited on Docker: storage_mb and sandbox.diskBytes do not hold");
     if (this.#address.ok && this.#address.kind === "remote") {
       const { host, port, trust } = this.#address;
       if (trust === undefined)

@@ -101,7 +101,7 @@ export class DockerSandbox implements Sandbox {
     const ended = before.then(() => running.run());
     this.#running.set(running, ended);
     const outcome = await ended.finally(() => this.#running.delete(running));
-    const usage = differenceOf(await before, await this.#counted());
+    const usage = differenceOf(await before, await this.#used());
     const isKilled = outcome.kind === "signalled" || (outcome.kind === "exited" && outcome.code !== 0);
     return {
       outcome:
@@ -164,7 +164,7 @@ export class DockerSandbox implements Sandbox {
   }
 
   async stats(): Promise<Usage> {
-    const usage = this.#state === "open" ? await this.#counted() : this.#usage;
+    const usage = await this.#used();
     const nDenied = await this.#started?.hosted.nDenied().catch(() => undefined);
     return { ...usage, ...(nDenied === undefined ? {} : { nDenied }) };
   }
@@ -269,6 +269,11 @@ export class DockerSandbox implements Sandbox {
     this.#below = await this.#engine.images.readTreeIfThere(image, this.#workdir);
     const tar = await workspaceTar({ ...workspace, directory: workspace.directory }, this.#workdir);
     await container.putArchive(Buffer.from(tar), { path: "/" });
+  }
+
+  /** Until now; once it has ended, until then: its counters go with its container. */
+  async #used(): Promise<Usage> {
+    return this.#state === "open" ? this.#counted() : this.#usage;
   }
 
   /** Counters that cannot be read are absent. */
