@@ -25,6 +25,7 @@ beforeAll(async () => {
   put("broken/other/task.toml", 'schema_version = "1.4"\n');
   put("empty/readme", "no task\n");
   put("wrong-key.toml", `${readFileSync(own.harness, "utf8").replace("argv =", "argz =")}`);
+  put("adapted.toml", 'adapter = "codex"\n');
   put("no-place.toml", 'directory = "nowhere"\nargv = ["node"]\n');
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -62,6 +63,7 @@ test.for([
   ["more held out than there are", { ...MINI, heldOut: 2 }, "--held-out", "leave none to train on"],
   ["an unknown harness", { ...TASKS, harness: "claude-cod" }, "--harness", "claude-code"],
   ["a harness without a place", { ...TASKS, harness: "codex" }, "--harness", "runtime"],
+  ["the same by a file", { ...TASKS, harness: "@adapted.toml" }, "--harness", "runtime"],
   ["an unknown key", { ...TASKS, harness: "@wrong-key.toml" }, "--harness", "argz"],
   ["an absent program", { ...TASKS, harness: "@no-place.toml" }, "--harness", "nowhere"],
   ["no checkpoint there", { ...MINI, checkpoint: "@empty" }, "--checkpoint", "config.json"],

@@ -44,12 +44,7 @@ export async function chooseHarness({ given, backend, windowTokens }: HarnessWis
     if (backend !== "process") return { name: given, settings: { adapter, ...window }, hasRuntime: true };
     if (adapter === "mini")
       return { name: given, settings: { ...miniHarness(projectRoot), ...window }, hasRuntime: false };
-    throw wrong(
-      FLAG,
-      `${given} needs a runtime mounted into its sandbox, and the process backend has no place for one.`,
-      "Use --backend runc or docker, or name a TOML file with a command that is installed on this machine.",
-      "MORTISE_HARNESS_UNFIT",
-    );
+    throw noPlace(given);
   }
   const file = resolve(given);
   if (!statSync(file, { throwIfNoEntry: false })?.isFile()) {
@@ -61,25 +56,41 @@ export async function chooseHarness({ given, backend, windowTokens }: HarnessWis
       "MORTISE_HARNESS_UNKNOWN",
     );
   }
-  return fromFile(file, window);
+  return fromFile(file, { backend, window });
 }
 
-async function fromFile(file: string, window: object): Promise<SiteHarness> {
+/** Anything a site file may say of a harness; a relative directory is one beside the file. */
+async function fromFile(
+  file: string,
+  { backend, window }: { readonly backend: string; readonly window: object },
+): Promise<SiteHarness> {
   const name = nameOfHarness(file);
   try {
     const table = await loadToml(file);
+    const isLocal = table.adapter !== undefined || table.directory !== undefined;
+    const settings = { ...(isLocal ? window : {}), ...table };
     const Harnesses = z.strictObject({ harness: SiteConfig.shape.harness });
-    const settings = { ...window, ...table };
     parseStrict(Harnesses, { harness: { [name]: settings } }, { source: file });
+    const hasRuntime = table.adapter !== undefined;
+    if (hasRuntime && backend === "process") throw noPlace(name);
     if (typeof table.directory !== "string")
-      return { name, settings: settings as HarnessSettings, hasRuntime: true };
+      return { name, settings: settings as HarnessSettings, hasRuntime };
     const directory = resolve(dirname(file), table.directory);
     if (!existsSync(directory))
       throw wrong("directory", `${directory} does not exist.`, `Correct directory in ${file}.`);
-    return { name, settings: { ...settings, directory } as HarnessSettings, hasRuntime: false };
+    return { name, settings: { ...settings, directory } as HarnessSettings, hasRuntime };
   } catch (error) {
     throw underFlag(FLAG, error);
   }
+}
+
+function noPlace(harness: string) {
+  return wrong(
+    FLAG,
+    `${harness} needs a runtime mounted into its sandbox, and the process backend has no place for one.`,
+    "Use --backend runc or docker, or name a TOML file with a command that is installed on this machine.",
+    "MORTISE_HARNESS_UNFIT",
+  );
 }
 
 /** A harness that believes in a larger window than the policy has never compacts, and its trials end there. */
