@@ -1,6 +1,7 @@
 /** Owns `mortise runs list`: the runs of this clone and how far each came. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import type { Command } from "commander";
+import { type ListedEvaluation, listedEvaluation } from "../evaluation/listed-evaluations.js";
 import { type OutputOptions, printResult } from "../output.js";
 import type { QuickstartOptions } from "../quickstart/recipe.js";
 import { runPaths } from "../quickstart/run-directory.js";
@@ -22,25 +23,37 @@ export function addRuns(program: Command, output: () => OutputOptions): void {
     .description("list them, the newest last")
     .action(() => {
       const listed = listRuns();
-      printResult(output(), { runs: listed }, () =>
-        listed.length === 0 ? ["no runs yet"] : listed.map(describe),
+      const evaluations = runIds().flatMap((runId) => listedEvaluation(runId) ?? []);
+      const lines = [...listed.map(describe), ...evaluations.map(describeEvaluation)];
+      printResult(output(), { runs: listed, evaluations }, () =>
+        lines.length === 0 ? ["no runs yet"] : lines,
       );
     });
 }
 
+function runIds(): string[] {
+  const { runs } = projectPaths();
+  return existsSync(runs) ? readdirSync(runs).sort() : [];
+}
+
 function listRuns(): ListedRun[] {
   const project = projectPaths();
-  if (!existsSync(project.runs)) return [];
-  return readdirSync(project.runs)
-    .sort()
-    .flatMap((runId): ListedRun[] => {
-      const paths = runPaths(project, runId);
-      if (!existsSync(paths.options)) return [];
-      const { seed, steps } = JSON.parse(readFileSync(paths.options, "utf8")) as QuickstartOptions;
-      if (!existsSync(paths.summary)) return [{ runId, state: "unfinished", seed, steps }];
-      const { solveRate } = JSON.parse(readFileSync(paths.summary, "utf8")) as Summary;
-      return [{ runId, state: "finished", seed, steps, solveRate }];
-    });
+  return runIds().flatMap((runId): ListedRun[] => {
+    const paths = runPaths(project, runId);
+    if (!existsSync(paths.options)) return [];
+    const { seed, steps } = JSON.parse(readFileSync(paths.options, "utf8")) as QuickstartOptions;
+    if (!existsSync(paths.summary)) return [{ runId, state: "unfinished", seed, steps }];
+    const { solveRate } = JSON.parse(readFileSync(paths.summary, "utf8")) as Summary;
+    return [{ runId, state: "finished", seed, steps, solveRate }];
+  });
+}
+
+function describeEvaluation({ runId, command, protocol, state, attempts }: ListedEvaluation): string {
+  const counts =
+    attempts === undefined
+      ? ""
+      : `  ${attempts.resolved} resolved of ${attempts.executed} executed of ${attempts.expected}`;
+  return `${runId}  ${state}  ${command} under ${protocol}${counts}`;
 }
 
 function describe({ runId, state, seed, steps, solveRate }: ListedRun): string {

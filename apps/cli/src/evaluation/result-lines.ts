@@ -12,7 +12,9 @@ export function resultLines(result: EvaluationResult): string[] {
     row("harness", [harness.name, ...versions].join(" ")),
     row("tasks", `${tasks.count}  (${short(tasks.digest)})`),
     ...placeLines(attempts),
-    ...(attempts.retried === 0 ? [] : [row("", `${attempts.retried} trials repeat one that was lost or cancelled`)]),
+    ...(attempts.retried === 0
+      ? []
+      : [row("", `${attempts.retried} trials repeat one that was lost or cancelled`)]),
     row(
       "solve rate",
       solving.rate === null
