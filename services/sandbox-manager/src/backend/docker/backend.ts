@@ -92,8 +92,14 @@ export class DockerBackend implements SandboxBackend {
       return { ok: false, reason: "only a manager and an engine on Linux are supported" };
     const address = this.#address;
     if (!address.ok) return address;
-    if (address.kind === "local" && process.getuid?.() !== 0)
-      return { ok: false, reason: "opening the model endpoint inside a container needs root" };
+    if (process.getuid?.() !== 0)
+      return {
+        ok: false,
+        reason:
+          address.kind === "local"
+            ? "opening the model endpoint inside a container needs root"
+            : "giving files to the user of sandboxes needs root",
+      };
     if (address.kind === "local" && CgroupHost.detect() === undefined)
       return { ok: false, reason: "no usable cgroup hierarchy is mounted" };
     try {

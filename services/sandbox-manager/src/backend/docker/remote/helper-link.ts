@@ -54,11 +54,15 @@ export class HelperLink {
     session.once("connect", () => session.setLocalWindowSize(16 << 20));
     const teller = link.#stream(CONNECTIONS_PATH);
     teller.end();
+    const lines = createInterface({ input: teller }).on("line", (line) =>
+      onConnection(JSON.parse(line) as ConnectionMade),
+    );
+    // What breaks it off breaks the session, which says so.
+    for (const one of [teller, lines]) one.on("error", () => undefined);
     await Promise.race([
       new Promise<void>((resolve) => teller.once("response", () => resolve())),
       link.lost.then((why) => Promise.reject(new Error(why))),
     ]);
-    createInterface({ input: teller }).on("line", (line) => onConnection(JSON.parse(line) as ConnectionMade));
     return link;
   }
 
@@ -85,8 +89,9 @@ export class HelperLink {
     return { facts: frame.facts as Answered<Name>, bytes: frame.bytes };
   }
 
-  /** The connection itself. */
-  fetch(connection: number): InnerEnd {
+  /** The connection itself; undefined once the helper is gone, and it with it. */
+  fetch(connection: number): InnerEnd | undefined {
+    if (this.#session.closed || this.#session.destroyed) return undefined;
     const stream = this.#stream(connectionPath(connection));
     return Object.assign(stream, { destroySoon: () => void stream.end() });
   }

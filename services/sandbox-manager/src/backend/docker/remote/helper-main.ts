@@ -3,13 +3,16 @@
  * standard streams and ends with them. Started by helper-container.ts.
  */
 import { performServerHandshake } from "node:http2";
+import net from "node:net";
 import { Duplex } from "node:stream";
 import { HelperServer } from "./helper-server.js";
 
 /** Everything the engine is to show to sandboxes lies below it; a volume, so that the engine knows it by a path too. */
 const SHARED = process.argv[2]!;
 
-const streams = Duplex.from({ readable: process.stdin, writable: process.stdout });
+// What Node itself makes of a pipe for output would hold the whole process while the engine is slow to take it.
+const output = new net.Socket({ fd: 1, readable: false, writable: true });
+const streams = Duplex.from({ readable: process.stdin, writable: output });
 // A connection that breaks ends this process, and with it every way out of a sandbox.
 streams.once("close", () => process.exit());
 streams.on("error", () => process.exit());

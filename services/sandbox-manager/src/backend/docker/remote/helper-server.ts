@@ -95,6 +95,8 @@ export class HelperServer {
         openModel: (id) => (listener) => this.#openModel(id, listener),
       });
       await this.#host.start();
+      // Of a helper before: who knows how much of it came.
+      rmSync(path.join(this.#shared, "incoming"), { recursive: true, force: true });
       return {};
     },
     receive: async ({ name }) => {

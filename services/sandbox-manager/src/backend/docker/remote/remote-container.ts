@@ -55,8 +55,9 @@ export class RemoteContainer implements HostedContainer {
   /** A connection made inside. */
   join(connection: number): void {
     const inner = this.#parts.link.fetch(connection);
-    if (this.#relay === undefined) inner.destroy();
-    else this.#relay.join(inner);
+    inner?.on("error", () => inner.destroy());
+    if (this.#relay === undefined) inner?.destroy();
+    else if (inner !== undefined) this.#relay.join(inner);
   }
 
   /** Opens for a network that the helper is about to open inside. */
