@@ -2,9 +2,11 @@
  * Ways out of a sandbox that go over files, descriptors and neighbours: what the kernel and the other sandboxes of the
  * host leave within reach. System calls are confinement.ts.
  */
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { ENVIRONMENT, type Kit, readBelow, tarOf, text } from "./kit.js";
+import { SMALL_LAYERS, savedImage } from "./saved-image.js";
+import { file } from "./tar-builder.js";
 
 /** Prints every file below the given places that can be opened for writing. Nothing is written. */
 const WRITABLE = `const fs = require("node:fs"); const found = [];
@@ -32,6 +34,9 @@ const HARMLESS_DEVICE = /^c (1:[35789]|5:[012]|136:\d+)$/;
 
 /** Prints what each descriptor leads to that a program finds open at its start; 0, 1 and 2 are its own. */
 const DESCRIPTORS = `for one in /proc/self/fd/*; do n=$(basename "$one"); [ "$n" -gt 2 ] && readlink "$one"; done; true`;
+
+/** As the kernel keeps them of a file (vfs_cap_data, revision 2): every capability, and effective at once. */
+const ALL_CAPABILITIES = Buffer.from("01000002ffffffff00000000ff01000000000000", "hex");
 
 export function describeEscapes(kit: Kit): void {
   describe.skipIf(!kit.can.isolation)("out of a sandbox", () => {
@@ -73,6 +78,35 @@ export function describeEscapes(kit: Kit): void {
     });
 
     test("root changes programs for its own sandbox, not for the next one and not for the host", async () => {
+    test.skipIf(!kit.can.images)("privileges an image gives its programs are nobody's", async () => {
+      const program = (name: string) => readFileSync(`/usr/bin/${name}`) as unknown as string;
+      const path = await savedImage([
+        ...SMALL_LAYERS,
+        [
+          file("srv/setuid", program("id"), { mode: 0o6755 }),
+          file("srv/capable", program("cat"), {
+            mode: 0o755,
+            pax: [["SCHILY.xattr.security.capability", ALL_CAPABILITIES]],
+          }),
+        ],
+      ]);
+      const image = await kit.backend.prepareImage({ kind: "local", path }).finally(() => rmSync(path));
+      const workdir = "/srv/testbed";
+      const workspace = await kit.backend.readTree(image, workdir);
+      const sandbox = await kit.create({ image, workspace, workdir });
+      const environment = {};
+      const ids = "test -u /srv/setuid && /srv/setuid -u && /srv/setuid -g";
+      expect(await kit.output(sandbox, ids, { environment })).toBe("1000\n1000\n");
+      for (const user of ["agent", "root"] as const) {
+        // The kernel does not start it, or, where the root is mounted so, starts it as any other.
+        const started = await kit.output(sandbox, "/srv/capable /proc/self/status 2>&1; true", {
+          environment,
+          user,
+        });
+        expect(started).toMatch(/^CapPrm:\s0+\nCapEff:\s0+$|Operation not permitted$/m);
+      }
+    });
+
       const before = readFileSync(process.execPath).subarray(0, 64);
       const [spoiled, next] = [await kit.create(), await kit.create()];
       await kit.output(spoiled, "for n in node cat; do rm -f /usr/bin/$n; echo spoiled > /usr/bin/$n; done", {
