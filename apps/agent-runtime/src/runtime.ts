@@ -40,6 +40,7 @@ export class AgentRuntime {
         log,
       });
       const front = await Front.start({ config, invocations, log });
+      void places.prepareHarnesses();
       const harnesses = Object.keys(config.harness);
       log.info({ event: "runtime.ready", url: front.url, place: places.kind, harnesses, pid: process.pid });
       return new AgentRuntime(config, { places, invocations, front, log });

@@ -16,6 +16,7 @@ import { INVOCATION_EXTENSION, INVOCATION_SCHEMA, type InvocationRequest } from 
 import { decodePatch } from "@mortise/sandbox-manager";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { FakeModel } from "../../../services/sandbox-manager/test/manager-world.js";
+import { eventually } from "./patience.js";
 import { isRoot } from "./places.js";
 import { REPAIRED, startRequest } from "./requests.js";
 import { RuntimeProcess } from "./runtime-process.js";
@@ -157,12 +158,12 @@ describe.runIf(isRoot)("the A2A front", () => {
     const first = (await client.sendMessage(sending(request, true))) as Task;
     const second = (await client.sendMessage(sending(request, true))) as Task;
     expect(second.id).not.toBe(first.id);
-    await expect.poll(async () => model.requests.length).toBe(1);
+    await eventually(async () => model.requests.length).toBe(1);
     const cancelled = await client.cancelTask(taskNamed(first.id));
     expect(cancelled.status?.state).toBe(TaskState.TASK_STATE_CANCELED);
-    await expect
-      .poll(async () => (await client.getTask(taskNamed(second.id))).status?.state)
-      .toBe(TaskState.TASK_STATE_CANCELED);
+    await eventually(async () => (await client.getTask(taskNamed(second.id))).status?.state).toBe(
+      TaskState.TASK_STATE_CANCELED,
+    );
     expect(model.requests).toHaveLength(1);
   });
 
@@ -170,7 +171,7 @@ describe.runIf(isRoot)("the A2A front", () => {
     model.reply = { hang: true };
     const request = await startRequest(scratch, model);
     const { id } = (await client.sendMessage(sending(request, true))) as Task;
-    await expect.poll(async () => model.requests.length).toBe(1);
+    await eventually(async () => model.requests.length).toBe(1);
     const heard: TaskState[] = [];
     for await (const { payload } of client.resubscribeTask({ tenant: "", id })) {
       if (payload?.$case === "task")
@@ -193,7 +194,7 @@ describe.runIf(isRoot)("the A2A front", () => {
     model.reply = { hang: true };
     const request = await startRequest(scratch, model);
     const running = (await client.sendMessage(sending(request, true))) as Task;
-    await expect.poll(async () => model.requests.length).toBe(1);
+    await eventually(async () => model.requests.length).toBe(1);
     expect(await rejected(await startRequest(scratch, model))).toMatchObject({
       code: "MORTISE_HARNESS_REMOTE_REFUSED",
       message: expect.stringContaining("1 invocations run"),
@@ -239,7 +240,7 @@ describe.runIf(isRoot)("the A2A front", () => {
     let text = "";
     while (!text.includes('"working"')) text += (await reader.read()).value ?? "";
     const [, id] = /"(?:taskId|id)":"([0-9a-f-]{36})"/.exec(text)!;
-    await expect.poll(async () => model.requests.length).toBe(2);
+    await eventually(async () => model.requests.length).toBe(2);
     const cancelled = (await (await call("tasks/cancel", { id })).json()) as {
       result: { status: { state: string } };
     };

@@ -3,12 +3,13 @@ import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { INVOCATION_SCHEMA, type InvocationResult } from "@mortise/contracts";
+import { INVOCATION_SCHEMA, type InvocationResult, type StartInvocation } from "@mortise/contracts";
 import { decodePatch, LayeredImages } from "@mortise/sandbox-manager";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { FakeModel } from "../../../services/sandbox-manager/test/manager-world.js";
 import { layoutWithRepository } from "../../../services/sandbox-manager/test/task-images.js";
 import { processesWithin } from "../src/place/chroot/processes.js";
+import { eventually, SHORT_LIMIT_MS } from "./patience.js";
 import { isRoot, PLACES } from "./places.js";
 import { REPAIRED, startRequest } from "./requests.js";
 import { RuntimeProcess } from "./runtime-process.js";
@@ -24,6 +25,26 @@ afterAll(async () => {
   await model?.stop();
   rmSync(scratch, { recursive: true, force: true });
 });
+
+/** What a container has by default. */
+const CONTAINER_CAPABILITIES =
+  "+chown,+dac_override,+fsetid,+fowner,+mknod,+net_raw,+setgid,+setuid,+setfcap,+setpcap,+net_bind_service,+sys_chroot,+kill,+audit_write";
+
+/** A task whose work tree is the image's own, at the runtime as an archive of this name. */
+async function imageRequest(name: string): Promise<StartInvocation> {
+  const layout = layoutWithRepository(path.join(scratch, `image-${name}`));
+  cpSync(layout, path.join(scratch, "archives", name), { recursive: true });
+  const images = new LayeredImages(path.join(scratch, `digests-${name}`), {});
+  const image = await images.prepare({ kind: "local", path: layout });
+  const { digest } = await images.readTree(image, "/testbed");
+  await images.close();
+  return startRequest(scratch, model, {
+    image: { kind: "archive", file: name, digest: image.digest },
+    workspace: { kind: "image", digest },
+    workdir: "/testbed",
+    user: "root",
+  });
+}
 
 async function entriesOf({ patch }: InvocationResult) {
   return (await decodePatch(Buffer.from(patch ?? "", "base64"))).entries;
@@ -70,20 +91,8 @@ describe.each(PLACES)("in %s", (place) => {
   });
 
   test("an image of a registry's format is flattened or stacked, and its history is not there", async () => {
-    const archives = path.join(scratch, "archives");
-    const layout = layoutWithRepository(path.join(scratch, `image-${place}`));
-    cpSync(layout, path.join(archives, place), { recursive: true });
-    const images = new LayeredImages(path.join(scratch, `digests-${place}`), {});
-    const image = await images.prepare({ kind: "local", path: layout });
-    const { digest } = await images.readTree(image, "/testbed");
-    await images.close();
     model.reply = { write: { "src/add.cjs": REPAIRED } };
-    const request = await startRequest(scratch, model, {
-      image: { kind: "archive", file: place, digest: image.digest },
-      workspace: { kind: "image", digest },
-      workdir: "/testbed",
-      user: "root",
-    });
+    const request = await imageRequest(place);
     const result = await runtime.invoke(request);
     expect(result, JSON.stringify(result)).toMatchObject({
       outcome: { kind: "exited", code: 0 },
@@ -108,7 +117,7 @@ describe.each(PLACES)("in %s", (place) => {
     model.reply = { hang: true };
     const request = await startRequest(scratch, model);
     const running = runtime.invoke(request);
-    await expect.poll(async () => model.requests.length).toBe(1);
+    await eventually(async () => model.requests.length).toBe(1);
     expect((await runtime.ping()).status).toBe("HealthyBusy");
 
     const joined = runtime.invoke(request);
@@ -129,7 +138,10 @@ describe.each(PLACES)("in %s", (place) => {
   test("an agent is ended at its limit, with the change it made until then", async () => {
     model.reply = { write: { "half.txt": "half" }, hang: true };
     const request = await startRequest(scratch, model);
-    const result = await runtime.invoke({ ...request, limits: { ...request.limits, timeoutMs: 3_000 } });
+    const result = await runtime.invoke({
+      ...request,
+      limits: { ...request.limits, timeoutMs: SHORT_LIMIT_MS },
+    });
     expect(result.outcome).toEqual({ kind: "timeout" });
     expect((await entriesOf(result)).map(({ path: name }) => name)).toEqual(["half.txt"]);
   });
@@ -140,7 +152,7 @@ describe.each(PLACES)("in %s", (place) => {
     const reader = new AbortController();
     const response = await runtime.post(request, { accept: "text/event-stream" }, reader.signal);
     expect(response.headers.get("content-type")).toBe("text/event-stream");
-    await expect.poll(async () => model.requests.length).toBe(1);
+    await eventually(async () => model.requests.length).toBe(1);
     reader.abort();
     expect((await runtime.ping()).status).toBe("HealthyBusy");
     void runtime.post({ schema: INVOCATION_SCHEMA, kind: "cancel", id: request.id });
@@ -211,7 +223,7 @@ describe.each(PLACES)("in %s", (place) => {
     model.reply = { hang: true };
     const request = await startRequest(scratch, model);
     const running = runtime.invoke(request);
-    await expect.poll(async () => model.requests.length).toBe(1);
+    await eventually(async () => model.requests.length).toBe(1);
     const code = await runtime.stop();
     expect((await running).outcome).toEqual({ kind: "cancelled" });
     expect(code).toBe(0);
@@ -223,7 +235,7 @@ describe.each(PLACES)("in %s", (place) => {
   test("killed, it leaves nothing its successor does not remove", async () => {
     model.reply = { hang: true };
     const running = runtime.invoke(await startRequest(scratch, model)).catch((error: Error) => error);
-    await expect.poll(async () => model.requests.length).toBe(1);
+    await eventually(async () => model.requests.length).toBe(1);
     await runtime.stop("SIGKILL");
     expect(await running).toBeInstanceOf(Error);
     await runtime.start();
@@ -238,7 +250,8 @@ describe.runIf(isRoot)("on a machine", () => {
     const runtime = new RuntimeProcess({
       directory: path.join(scratch, "bare"),
       place: "chroot",
-      wrapper: ["setpriv", "--bounding-set=-sys_admin", "--"],
+      archives: path.join(scratch, "archives"),
+      wrapper: ["setpriv", `--bounding-set=-all,${CONTAINER_CAPABILITIES}`, "--"],
     });
     await runtime.start();
     try {
@@ -248,6 +261,11 @@ describe.runIf(isRoot)("on a machine", () => {
       expect(result, JSON.stringify(result)).toMatchObject({ outcome: { kind: "exited", code: 0 } });
       expect((await entriesOf(result)).map(({ path: name }) => name)).toEqual(["src/add.cjs"]);
       expect(result.place?.notes).toContainEqual(expect.stringContaining("allows no mounts"));
+      const request = await imageRequest("bare");
+      expect(await runtime.invoke(request)).toMatchObject({
+        outcome: { kind: "exited", code: 0 },
+        place: { history: "hidden" },
+      });
     } finally {
       await runtime.stop();
     }

@@ -8,6 +8,7 @@ import path from "node:path";
 import { type SandboxReport, TerminationReason } from "@mortise/contracts";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { inlineOf, type ManagerWorld, RUN } from "../../../services/sandbox-manager/test/manager-world.js";
+import { eventually, SHORT_LIMIT_MS } from "./patience.js";
 import { isRoot } from "./places.js";
 import { ALLOWED, failureOf, startWorld } from "./remote-world.js";
 import { REPAIRED } from "./requests.js";
@@ -95,7 +96,7 @@ describe.runIf(isRoot).each(PROTOCOLS)("over %s", (protocol) => {
 
   test("an agent that takes too long is ended there, and its change counts", async () => {
     world.model.reply = { write: { "half.txt": "half" }, hang: true };
-    const { trial } = await world.started({ harness: protocol, ...ALLOWED, agentTimeoutMs: 3_000 });
+    const { trial } = await world.started({ harness: protocol, ...ALLOWED, agentTimeoutMs: SHORT_LIMIT_MS });
     expect(await world.ended(trial)).toMatchObject({
       termination: TerminationReason.AGENT_TIMEOUT,
       patchEntries: 1,
@@ -105,17 +106,21 @@ describe.runIf(isRoot).each(PROTOCOLS)("over %s", (protocol) => {
   test("a cancelled trial ends its agent there", async () => {
     world.model.reply = { hang: true };
     const { trial } = await world.started({ harness: protocol, ...ALLOWED });
-    await expect.poll(() => world.model.requests.length).toBe(1);
+    await eventually(() => world.model.requests.length).toBe(1);
     expect((await runtime.ping()).status).toBe("HealthyBusy");
     await world.client.cancelTrial({ run: RUN, trial });
     expect((await world.ended(trial)).termination).toBe(TerminationReason.CANCELLED);
-    await expect.poll(async () => (await runtime.ping()).status).toBe("Healthy");
+    await eventually(async () => (await runtime.ping()).status).toBe("Healthy");
   });
 
   test("a killed manager takes its agent up again; it is run once and reported once", async () => {
     world.model.reply = { write: { "src/add.cjs": REPAIRED }, hang: true };
-    const { trial, lease } = await world.started({ harness: protocol, ...ALLOWED, agentTimeoutMs: 12_000 });
-    await expect.poll(() => world.model.requests.length).toBe(1);
+    const { trial, lease } = await world.started({
+      harness: protocol,
+      ...ALLOWED,
+      agentTimeoutMs: SHORT_LIMIT_MS,
+    });
+    await eventually(() => world.model.requests.length).toBe(1);
     await world.killManager();
     expect((await runtime.ping()).status).toBe("HealthyBusy");
     await world.startManager();
@@ -132,7 +137,7 @@ describe.runIf(isRoot).each(PROTOCOLS)("over %s", (protocol) => {
   test("a killed runtime is a lost trial, once, and nothing is run again", async () => {
     world.model.reply = { hang: true };
     const { trial } = await world.started({ harness: protocol, ...ALLOWED });
-    await expect.poll(() => world.model.requests.length).toBe(1);
+    await eventually(() => world.model.requests.length).toBe(1);
     await runtime.stop("SIGKILL");
     await runtime.start();
     expect(failureOf(await world.report(trial, "failed", "ended"))).toMatchObject({

@@ -43,6 +43,10 @@ export class RuncPlaces implements PlaceProvider {
     return this.#options.harnesses.get(name);
   }
 
+  prepareHarnesses(): Promise<void> {
+    return this.#options.harnesses.prepareAll();
+  }
+
   async make({ request, harness, modelPort, signal }: PlaceOrder): Promise<AgentPlace> {
     const { backend, archives, scratch } = this.#options;
     const image = await backend.prepareImage(imageSpecOf(request, archives));

@@ -31,6 +31,8 @@ export interface PlaceOrder {
 export interface PlaceProvider {
   readonly kind: RuntimePlace["kind"];
   harness(name: string): Promise<ShelvedHarness>;
+  /** Obtains what harnesses need before an invocation asks; what cannot be is logged, and tried again then. */
+  prepareHarnesses(): Promise<void>;
   /** Rejects with what failed; nothing is left then. */
   make(order: PlaceOrder): Promise<AgentPlace>;
   close(): Promise<void>;

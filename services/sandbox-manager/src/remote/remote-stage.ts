@@ -25,7 +25,7 @@ import { carryOut, type Following, takeUp } from "./follow.js";
 import { assertRemotable, invocationOf } from "./invocation.js";
 import type { ConfiguredRemote } from "./remote-harnesses.js";
 
-const LOOK_MS = 10_000;
+const LOOK_MS = 30_000;
 const CANCEL_GRACE_MS = 30_000;
 /** Larger than any transcript this manager would take itself, which holds at most 32 MiB before compression. */
 const MAX_TRANSCRIPT_BYTES = 48 * 1024 * 1024;

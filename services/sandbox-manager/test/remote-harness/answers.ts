@@ -7,8 +7,12 @@ import {
   type StartInvocation,
 } from "@mortise/contracts";
 import { createLog, systemClock } from "@mortise/kernel";
+import { vi } from "vitest";
 import type { RemoteAgent, RemoteHandle } from "../../src/remote/agent.js";
 import { carryOut, type Following, takeUp } from "../../src/remote/follow.js";
+
+/** Exchanges over loopback are quick, machines that do much else are not. */
+vi.setConfig({ testTimeout: 120_000 });
 
 export const ID = "r1.t1";
 

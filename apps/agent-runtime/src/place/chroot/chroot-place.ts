@@ -71,6 +71,10 @@ export class ChrootPlaces implements PlaceProvider {
     return this.#options.harnesses.get(name);
   }
 
+  prepareHarnesses(): Promise<void> {
+    return this.#options.harnesses.prepareAll();
+  }
+
   async make({ request, harness, modelPort, signal }: PlaceOrder): Promise<AgentPlace> {
     const { images, trees, tools, archives, scratch } = this.#options;
     const image = await images.prepare(imageSpecOf(request, archives));
