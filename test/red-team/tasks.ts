@@ -106,6 +106,7 @@ const VALUES: PythonProject = {
 /** Imported records with pytest and unittest, and a Harbor verifier that writes a reward. */
 export async function pythonKinds(scratch: string, image: PythonImage): Promise<TaskKinds> {
   const made = join(scratch, "python/tasks");
+  mkdirSync(made, { recursive: true });
   writeRewardTask(made, "calc-reward", REWARD_SCRIPT, image);
   return {
     pytest: await logKind(made, "calc", CALC, image),

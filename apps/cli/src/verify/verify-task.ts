@@ -4,7 +4,6 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { MortiseError } from "@mortise/contracts";
 import { loadTask, PatchSyntaxError, type Task, taskDigest } from "@mortise/tasks";
 import {
   type AskOnce,
@@ -67,7 +66,8 @@ export async function verifyOne(wanted: Wanted, ask: AskOnce, signal: AbortSigna
     timeoutMs: task.verifier.timeoutSec * 1000,
   };
   const start = performance.now();
-  const plan = planned(task, wish, wanted);
+  const plan = planned(task, wish);
+  if (typeof plan === "string") return unread(wanted, plan);
   const verified = await verify(task, wish, plan, ask, signal);
   const verdict = verdictOf(wanted, verified, Math.round(performance.now() - start));
   const whole = {
@@ -78,19 +78,20 @@ export async function verifyOne(wanted: Wanted, ask: AskOnce, signal: AbortSigna
   return wanted.out === undefined ? whole : kept(whole, verified, wanted.out);
 }
 
-function planned(task: Task, wish: VerificationWish, { instance }: Wanted) {
+/** The plan, or why the patch is no diff: a proposal like any other, and none that solves anything. */
+function planned(task: Task, wish: VerificationWish) {
   try {
     return planVerification(task, wish);
-  } catch (cause) {
-    if (!(cause instanceof PatchSyntaxError)) throw cause;
-    throw new MortiseError({
-      code: "MORTISE_SANDBOX_PATCH",
-      message: `the patch for ${instance} is no unified diff: ${cause.message}`,
-      fix: "Take it from `git diff` again.",
-      cause,
-      detail: { field: "patch", source: instance },
-    });
+  } catch (error) {
+    if (error instanceof PatchSyntaxError) return `the change is no unified diff: ${error.message}`;
+    throw error;
   }
+}
+
+function unread({ instance, model, directory }: Wanted, reason: string): VerifyVerdict {
+  const nothing = { passed: 0, tests: 0, failed: [], findings: [], stripped: [], alteredTests: 0, wallMs: 0 };
+  const verdict = { verdict: "unresolved", reason, conclusive: false, grader: "none", channel: "none" };
+  return { instance, task: basename(directory), model, ...verdict, ...nothing };
 }
 
 function verdictOf(
