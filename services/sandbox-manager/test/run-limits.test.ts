@@ -1,9 +1,10 @@
 /** A run's limits and multipliers at a real manager: in the agent's sandbox and in the one its tests run in. */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { type RunOnceRequest, Stage } from "@mortise/contracts";
+import type { RunOnceRequest } from "@mortise/contracts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ownerMark } from "../src/backend/owner.js";
 import { RuncBackend } from "../src/backend/runc/backend.js";
 import { ManagerWorld, RUN } from "./manager-world.js";
 import { BROKEN, writeTask } from "./task-images.js";
@@ -15,7 +16,6 @@ afterAll(() => rmSync(base, { recursive: true, force: true }));
 
 /** Holds so many megabytes, then says so. */
 const HOLD = `const held = []; for (let n = 0; n < MB / 4; n++) held.push(Buffer.alloc(4e6, 1)); console.log("held");`;
-const SPIN = "const end = process.cpuUsage().user + 200_000; while (process.cpuUsage().user < end);";
 
 describe.skipIf(!runc.ok)("limits of a run", () => {
   let world: ManagerWorld;
@@ -51,21 +51,41 @@ describe.skipIf(!runc.ok)("limits of a run", () => {
 
   test("multiply its cpu time too", async () => {
     const task = taskWith("busy", "memory_mb = 128\nstorage_mb = 32\ncpus = 2");
-    const throttled = async (overrides: object) => {
-      const request = {
-        run: RUN,
-        trial: "v",
-        task,
-        steps: [{ name: "spin", argv: ["node", "-e", SPIN] }],
-        overrides,
-      };
-      const { stages, failureReason } = await world.client.runOnce(request);
-      expect(failureReason).toBe("");
-      return stages.find(({ stage }) => stage === Stage.VERIFY)?.throttledMs;
+    const given = async (overrides: object) => {
+      const steps = [{ name: "wait", argv: ["sleep", "60"], timeoutMs: 60_000 }];
+      const stop = new AbortController();
+      const running = world.client.runOnce(
+        { run: RUN, trial: "v", task, steps, overrides },
+        { signal: stop.signal },
+      );
+      running.catch(() => undefined);
+      await expect.poll(() => cpusOfRun()).toBeDefined();
+      const cpus = cpusOfRun();
+      stop.abort();
+      await expect.poll(() => cpusOfRun()).toBeUndefined();
+      return cpus;
     };
-    expect(await throttled({})).toBeLessThan(100);
-    expect(await throttled({ cpusMultiplier: 0.1 })).toBeGreaterThan(100);
+    expect(await given({})).toBe(2);
+    expect(await given({ cpusMultiplier: 0.1 })).toBe(0.2);
   }, 60_000);
+
+  /** What the kernel gives the one verification that runs; undefined while none does. */
+  function cpusOfRun(): number | undefined {
+    const below = path.join("mortise", ownerMark(path.join(base, "site/state/sandbox-manager/runc")));
+    const roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"];
+    for (const group of roots.map((root) => path.join(root, below)).filter((place) => existsSync(place))) {
+      const name = readdirSync(group).find((one) => one.startsWith("once-"));
+      const read = (file: string) => readFileSync(path.join(group, name!, file), "utf8").trim();
+      if (name === undefined) continue;
+      if (existsSync(path.join(group, name, "cpu.max"))) {
+        const [quota, period] = read("cpu.max").split(" ");
+        return Number(quota) / Number(period);
+      }
+      if (existsSync(path.join(group, name, "cpu.cfs_quota_us")))
+        return Number(read("cpu.cfs_quota_us")) / Number(read("cpu.cfs_period_us"));
+    }
+    return undefined;
+  }
 
   test.each([
     [
