@@ -60,7 +60,7 @@ func put(asked request, from io.Reader) error {
 		if asked.KeepsOwners {
 			owner = member.Uid
 		}
-		if err := putMember(top, member, archive, owner, asked.IsReplacing); err != nil {
+		if err := putMember(top, member, archive, owner, asked); err != nil {
 			return fmt.Errorf("%s: %w", member.Name, err)
 		}
 	}
@@ -74,7 +74,7 @@ func ownerOf(directory *os.Root) (int, error) {
 	return int(found.Sys().(*syscall.Stat_t).Uid), nil
 }
 
-func putMember(top *os.Root, member *tar.Header, content io.Reader, owner int, isReplacing bool) error {
+func putMember(top *os.Root, member *tar.Header, content io.Reader, owner int, asked request) error {
 	name := strings.TrimSuffix(strings.TrimPrefix(member.Name, "./"), "/")
 	if name == "" || name == "." {
 		return nil
@@ -83,10 +83,10 @@ func putMember(top *os.Root, member *tar.Header, content io.Reader, owner int, i
 		return errors.New("is not allowed in an archive")
 	}
 	if member.Typeflag == tar.TypeDir {
-		return makeDirectories(top, name, owner, isReplacing)
+		return putDirectory(top, name, member, owner, asked)
 	}
 	if parent := path.Dir(name); parent != "." {
-		if err := makeDirectories(top, parent, owner, isReplacing); err != nil {
+		if err := makeDirectories(top, parent, owner, asked.IsReplacing); err != nil {
 			return err
 		}
 	}
@@ -104,6 +104,17 @@ func putMember(top *os.Root, member *tar.Header, content io.Reader, owner int, i
 		}
 	default:
 		return fmt.Errorf("is of type %q, which is not allowed in an archive", member.Typeflag)
+	}
+	return top.Lchown(name, owner, owner)
+}
+
+// putDirectory leaves one that is there as it is, unless owners are kept: then it is the archive's in everything.
+func putDirectory(top *os.Root, name string, member *tar.Header, owner int, asked request) error {
+	if err := makeDirectories(top, name, owner, asked.IsReplacing); err != nil || !asked.KeepsOwners {
+		return err
+	}
+	if err := top.Chmod(name, fs.FileMode(member.Mode)&0o777); err != nil {
+		return err
 	}
 	return top.Lchown(name, owner, owner)
 }

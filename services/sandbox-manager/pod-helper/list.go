@@ -36,6 +36,7 @@ func list(asked request, to io.Writer) result {
 	if why != "" {
 		return result{Missing: why}
 	}
+	defer top.Close()
 	left := asked.MaxBytes
 	lines := json.NewEncoder(to)
 	lines.SetEscapeHTML(false)
@@ -72,6 +73,7 @@ func pack(asked request, to io.Writer) result {
 	if why != "" {
 		return result{Missing: why}
 	}
+	defer top.Close()
 	wanted := map[string]bool{}
 	for _, name := range asked.Names {
 		wanted[name] = true
@@ -139,7 +141,6 @@ func packOne(archive *tar.Writer, directory *os.Root, name string, at string, fo
 // walk looks at everything below a directory through descriptors, so that no path is too long and no link leads
 // anywhere. It ends when `visit` says false.
 func walk(top *os.Root, prefix string, visit func(*os.Root, string, string, fs.FileInfo) (bool, error)) (bool, error) {
-	defer top.Close()
 	directory, err := top.Open(".")
 	if err != nil {
 		return false, err
@@ -166,7 +167,9 @@ func walk(top *os.Root, prefix string, visit func(*os.Root, string, string, fs.F
 		if err != nil {
 			return false, err
 		}
-		if goesOn, err := walk(below, at, visit); err != nil || !goesOn {
+		goesOn, err := walk(below, at, visit)
+		below.Close()
+		if err != nil || !goesOn {
 			return goesOn, err
 		}
 	}

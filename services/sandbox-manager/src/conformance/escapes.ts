@@ -42,7 +42,8 @@ export function describeEscapes(kit: Kit): void {
   describe.skipIf(!kit.can.isolation)("out of a sandbox", () => {
     test.each(["agent", "root"] as const)("%s finds nothing of the kernel to write to", async (user) => {
       const result = await kit.run(await kit.create(), ["node", "-e", WRITABLE], { user });
-      expect(JSON.parse(text(result.stdout.bytes))).toEqual([]);
+      const writable = JSON.parse(text(result.stdout.bytes)) as string[];
+      expect(writable.filter((one) => !kit.can.leaves?.includes(one))).toEqual([]);
     });
 
     test("there is no device but the harmless ones", async () => {
@@ -77,7 +78,6 @@ export function describeEscapes(kit: Kit): void {
       );
     });
 
-    test("root changes programs for its own sandbox, not for the next one and not for the host", async () => {
     test.skipIf(!kit.can.images)("privileges an image gives its programs are nobody's", async () => {
       const program = (name: string) => readFileSync(`/usr/bin/${name}`) as unknown as string;
       const path = await savedImage([
@@ -107,6 +107,7 @@ export function describeEscapes(kit: Kit): void {
       }
     });
 
+    test("root changes programs for its own sandbox, not for the next one and not for the host", async () => {
       const before = readFileSync(process.execPath).subarray(0, 64);
       const [spoiled, next] = [await kit.create(), await kit.create()];
       await kit.output(spoiled, "for n in node cat; do rm -f /usr/bin/$n; echo spoiled > /usr/bin/$n; done", {

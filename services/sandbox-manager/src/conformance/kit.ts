@@ -27,12 +27,16 @@ export interface Confines {
   readonly images: boolean;
   /** `/`, and directories an upper layer does not list, look as in the image; Docker makes them anew, 0755 of root. */
   readonly directoryAttributes: boolean;
+  /** `/` itself looks as in the image; as `directoryAttributes` when absent. */
+  readonly rootAttributes?: boolean;
   /** A sandbox can be kept to start others from; true when absent, as are the following. */
   readonly snapshots?: boolean;
   /** Hosts can be allowed besides the model. */
   readonly allowLists?: boolean;
   /** Processes have a limit for each sandbox, with a reserve for our own next command. */
   readonly pidsReserve?: boolean;
+  /** What its runtime leaves within reach and nothing here can close, in the words of the cases that find it. */
+  readonly leaves?: readonly string[];
 }
 
 export const MIB = 1024 * 1024;

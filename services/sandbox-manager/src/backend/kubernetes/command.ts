@@ -6,7 +6,7 @@ import { constants as osConstants } from "node:os";
 import { differenceOf } from "../docker/usage-difference.js";
 import { OutputCollector } from "../output.js";
 import { type Command, type ExecResult, type Outcome, USER_IDS } from "../types.js";
-import { usageOf } from "./counters.js";
+import { type Counters, usageOf } from "./counters.js";
 import { type HelperCall, HelperLost, type HelperResult, type PodHelper } from "./helper.js";
 import type { PodEnd } from "./pod-state.js";
 
@@ -35,7 +35,9 @@ export class PodCommand {
   readonly #stderr: OutputCollector;
   #ending: Ending | undefined;
   #call: HelperCall | undefined;
-  #begun: HelperResult | undefined;
+  #begun: Counters | undefined;
+  /** As far as they are known before there is a result. */
+  #last: Counters | undefined;
   #patience: NodeJS.Timeout | undefined;
 
   constructor(facts: CommandFacts) {
@@ -47,6 +49,11 @@ export class PodCommand {
   /** Why it ends; the first reason given is the one reported. */
   mark(ending: Ending): void {
     this.#ending ??= ending;
+  }
+
+  /** What the pod's counters were just before it is ended with everything else: its helper says nothing more. */
+  measured(counters: Counters): void {
+    this.#last = counters;
   }
 
   /** Kills it and what it started. */
@@ -74,10 +81,11 @@ export class PodCommand {
       clearTimeout(this.#patience);
       command.signal?.removeEventListener("abort", abort);
     }
+    const last = result instanceof Error ? this.#last : result.counters;
     const usage =
-      result instanceof Error || this.#begun === undefined
+      this.#begun === undefined || last === undefined
         ? {}
-        : differenceOf(usageOf(this.#begun.counters ?? {}), usageOf(result.counters ?? {}));
+        : differenceOf(usageOf(this.#begun), usageOf(last));
     const outcome = this.#ended() ?? (await this.#outcome(result));
     const isKilled = outcome.kind === "signalled" || (outcome.kind === "exited" && outcome.code !== 0);
     const kills = usage.oomKills ?? 0;
@@ -114,8 +122,8 @@ export class PodCommand {
           this.#stderr.add(chunk);
           command.onStderr?.(chunk);
         },
-        onBegun: (begun) => {
-          this.#begun = begun;
+        onBegun: ({ counters }) => {
+          this.#begun = counters;
         },
       },
     );

@@ -24,7 +24,7 @@ import {
 } from "../types.js";
 import type { Cluster } from "./cluster.js";
 import { PodCommand } from "./command.js";
-import { usageOf } from "./counters.js";
+import { type Counters, usageOf } from "./counters.js";
 import { HELPER_IN_IMAGE, HELPER_IN_SANDBOX, PodHelper } from "./helper.js";
 import type { ClusterImages } from "./images.js";
 import { copyMounts, podMount } from "./mount-copy.js";
@@ -126,7 +126,7 @@ export class PodSandbox implements Sandbox {
     this.#state = "quiesced";
     for (const command of this.#running.keys()) command.mark("cancelled");
     await this.#network?.close();
-    this.#usage = await this.#measure().catch(() => ({}));
+    await this.#measureLast();
     try {
       // All but the first process of the namespace, in one go: whoever might have meddled with it inside.
       await this.#helper.ask({ operation: "kill" });
@@ -227,9 +227,22 @@ export class PodSandbox implements Sandbox {
     if (patch !== undefined) await applyInPod(this.#helper, this.#workdir, patch);
   }
 
-  /** Also of one that has ended: its counters are gone with it. */
+  /** Of one that has ended the counters are gone with it. */
+  async #measureLast(): Promise<void> {
+    const { counters } = await this.#helper
+      .ask({ operation: "counters" })
+      .catch(() => ({ counters: undefined }));
+    if (counters === undefined) return;
+    this.#usage = this.#usageOf(counters);
+    for (const command of this.#running.keys()) command.measured(counters);
+  }
+
   async #measure(): Promise<Usage> {
     const { counters = {} } = await this.#helper.ask({ operation: "counters" });
+    return this.#usageOf(counters);
+  }
+
+  #usageOf(counters: Counters): Usage {
     const nDenied = this.#network?.nDenied(counters);
     return { ...usageOf(counters), ...(nDenied === undefined ? {} : { nDenied }) };
   }
