@@ -46,7 +46,7 @@ export function assertComparable(
   const told = unwanted.map(({ field, before: a, after: b }) => `\n  ${field}: ${a} | ${b}`);
   throw new MortiseError({
     code: "MORTISE_OPERATOR_PROTOCOLS",
-    message: `The two were measured under different conditions:${told.join("")}`,
+    message: `These differ:${told.join("")}`,
     detail: { field: unwanted[0]!.field },
   });
 }
