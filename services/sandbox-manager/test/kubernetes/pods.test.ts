@@ -164,6 +164,19 @@ describe("a pod", () => {
   });
 });
 
+describe("an image", () => {
+  test("is named to the nodes by its digest, where the site's rules lead", async () => {
+    const rewrite = [{ prefix: "docker.io/library", endpoint: world.registry.host, only: true }];
+    world.backend = world.make({}, { rewrite });
+    await world.backend.start();
+    const image = await world.backend.prepareImage({ kind: "registry", reference: "host:1" });
+    expect(image.defaults.environment).toEqual({ FROM: "image" });
+    await world.create({ image });
+    const [pod] = [...world.api.pods.values()] as [V1Pod];
+    expect(pod.spec!.containers[1]!.image).toBe(`${world.registry.host}/host@sha256:${image.digest}`);
+  });
+});
+
 describe("the backend", () => {
   test("says what is missing before it is chosen", async () => {
     const none = world.make({ helperImage: undefined });

@@ -6,6 +6,7 @@ import { SiteConfig } from "@mortise/contracts";
 import { KubernetesBackend } from "../../dist/backend/kubernetes/backend.js";
 import type { Command, Sandbox, SandboxSpec } from "../../src/backend/types.js";
 import { file } from "../../src/conformance/tar-builder.js";
+import type { RegistryOptions } from "../../src/images/registry/registry-source.js";
 import { gzipLayer, RegistryServer } from "../images/registry-server.js";
 import { FakeApiServer } from "./fake-api-server.js";
 import { FakeHelper } from "./fake-helper.js";
@@ -40,7 +41,7 @@ export class World {
   }
 
   /** Another backend on the same server and state directory. */
-  make(settings: object = {}): KubernetesBackend {
+  make(settings: object = {}, registry: Partial<RegistryOptions> = {}): KubernetesBackend {
     const kubeconfig = path.join(this.directory, "kubeconfig");
     const named = (name: string, rest: object) => [{ name, ...rest }];
     writeFileSync(
@@ -63,10 +64,8 @@ export class World {
         ...settings,
       },
     });
-    return new KubernetesBackend({
-      stateDirectory: path.join(this.directory, "state"),
-      settings: kubernetes,
-    });
+    const stateDirectory = path.join(this.directory, "state");
+    return new KubernetesBackend({ stateDirectory, settings: kubernetes, registry });
   }
 
   async create(changes: Partial<SandboxSpec> = {}): Promise<Sandbox> {
