@@ -1,6 +1,9 @@
 /** Evaluations on a site that is up: exact counts, lost trials, shown tests, one protocol against another. */
 import { join } from "node:path";
+import { openCheckpoint } from "@mortise/policy";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { END_OF_TURN } from "../../apps/cli/src/conformance/policy-files.js";
+import { FakeVllm } from "../../services/proxy/test/fake-vllm.js";
 import { mortise } from "./mortise.js";
 import { ATTEMPTS, type Attempt, TASKS, World } from "./world.js";
 
@@ -133,6 +136,26 @@ test("a lost trial is tried again, and one that is lost for good is no attempt t
     ["evaluation-0-1", "evaluation-1-0", "evaluation-1-0r1", "evaluation-1-0r2"].sort(),
   );
   for (const row of lost) expect(row).toMatchObject({ reward: null, resolved: null, verdict: null });
+});
+
+test("an endpoint is asked for every attempt; a fake of a vLLM server, whose model does nothing", async () => {
+  const vllm = await FakeVllm.start();
+  try {
+    const { tokenizer } = await openCheckpoint(world.checkpoint);
+    const ids = [...tokenizer.encode(`true${END_OF_TURN}`)];
+    vllm.play(...Array.from({ length: EXPECTED }, () => ({ pieces: [{ ids }] })));
+    const run = world.newRun();
+    const measured = world.measured(run, vllm.url);
+    const { code, json, stderr } = await mortise("eval", "--protocol", world.protocol(), ...measured);
+    expect(code, stderr).toBe(0);
+    expect(json).toMatchObject({
+      model: { engine: "vllm", servers: [vllm.url], weights: [expect.any(String)] },
+      attempts: { expected: EXPECTED, executed: EXPECTED, resolved: 0, lost: 0, retried: 0 },
+    });
+    expect(vllm.asked).toHaveLength(EXPECTED);
+  } finally {
+    await vllm.stop();
+  }
 });
 
 describe("two results", () => {
