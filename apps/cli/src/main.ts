@@ -10,6 +10,7 @@ import { addEval, addInfer } from "./commands/evaluation.js";
 import { addExport } from "./commands/export.js";
 import { addGrade } from "./commands/grade.js";
 import { addIntegrity } from "./commands/integrity.js";
+import { addLearnedVerifier } from "./commands/learned-verifier.js";
 import { addProvision } from "./commands/provision.js";
 import { addQuickstart } from "./commands/quickstart.js";
 import { addRegrade } from "./commands/regrade.js";
@@ -41,6 +42,7 @@ for (const add of [
   addStatus,
   addReport,
   addExport,
+  addLearnedVerifier,
   addTasks,
   addTemplates,
   addRuns,

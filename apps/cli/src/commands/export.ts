@@ -3,7 +3,6 @@
  * `--only resolved --at-most K` the successes that rejection-sampling fine-tuning takes. Reads the run, writes one place.
  */
 import { resolve } from "node:path";
-import { MortiseError } from "@mortise/contracts";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { atifTrajectory } from "../export/atif.js";
 import { type ExportedTrial, exportedTrials } from "../export/exported-trial.js";
@@ -11,8 +10,9 @@ import { selectTrials, VERDICT_RULES, type VerdictRule } from "../export/selecti
 import { jsonLines, parquetFile, sequenceRows } from "../export/sequence-rows.js";
 import { refuseExisting, writeDirectoryWhole, writeFileWhole } from "../export/write-export.js";
 import { note, type OutputOptions, printResult } from "../output.js";
-import { PolicyText } from "../report/policy-text.js";
-import { type RunHistory, readRunHistory } from "../report/run-history.js";
+import type { PolicyText } from "../report/policy-text.js";
+import { readRunHistory } from "../report/run-history.js";
+import { runText } from "../report/run-text.js";
 import { trialFacts } from "../report/trial-facts.js";
 
 const FORMATS = ["atif", "jsonl", "parquet"] as const;
@@ -54,7 +54,7 @@ export function addExport(program: Command, output: () => OutputOptions): void {
       const out = resolve(flags.out ?? defaultOut(runId, flags.format));
       refuseExisting(out);
       const history = await readRunHistory(runId, flags);
-      const text = await policyText(history, flags.checkpoint);
+      const text = await runText(history, flags.checkpoint);
       const wanted = selectTrials(trialFacts(history), flags);
       const { trials, leftOut } = exportedTrials(history, wanted, text);
       const sequences = await write(out, flags.format, trials, text);
@@ -103,18 +103,6 @@ function* atifFiles(
 ): Generator<readonly [string, string]> {
   for (const trial of trials)
     yield [`${trial.fact.trial}.json`, `${JSON.stringify(atifTrajectory(trial, text))}\n`] as const;
-}
-
-/** Secrets are looked for in text, so that nothing is exported whose text cannot be read. */
-async function policyText(history: RunHistory, checkpoint: string | undefined): Promise<PolicyText> {
-  const directory = checkpoint ?? history.config?.policy.checkpoint;
-  if (directory !== undefined) return PolicyText.open(directory, history.config?.policy);
-  throw new MortiseError({
-    code: "MORTISE_OPERATOR_USAGE",
-    message: "The checkpoint of the run is not known.",
-    fix: "Name it with --checkpoint: its tokenizer reads the captured ids.",
-    detail: { field: "--checkpoint" },
-  });
 }
 
 function positive(value: string): number {

@@ -16,13 +16,16 @@ import type { DemonstrationRows, WeightedRow } from "./demonstrations.js";
 import type { WarmStartProgress, WarmStartTask } from "./messages.js";
 import { optimiserStep } from "./optimiser-step.js";
 
+/** What fine-tuning is told, whatever its rows are made of. */
+export type SupervisedSettings = Omit<WarmStartTask, "demonstrations" | "promptWeight">;
+
 /** How often progress is reported, in steps. */
 const PROGRESS_STEPS = 5;
 
 export function warmStart(
   model: PolicyModel,
   demonstrations: readonly DemonstrationRows[],
-  task: WarmStartTask,
+  task: SupervisedSettings,
   onProgress: (progress: WarmStartProgress) => void,
 ): void {
   const batches = shuffledBatches(demonstrations, task.batchSize, task.seed);
@@ -47,7 +50,7 @@ export function warmStart(
 function supervisedStep(
   model: PolicyModel,
   rows: readonly WeightedRow[],
-  task: WarmStartTask,
+  task: SupervisedSettings,
   rate: number,
   step: number,
 ): number {
