@@ -17,7 +17,7 @@ export async function preflight(site: SiteConfig, run: RunConfig): Promise<strin
   assertSandboxWishes(site, run);
   const version = await busVersion(site);
   const checkpoint = await openCheckpoint(run.policy.checkpoint);
-  const index = readTaskIndex(site.tasks.directory);
+  const index = readTaskIndex(run.tasks.index ?? site.tasks.directory);
   const counts = [run.tasks.train, run.tasks.evaluate].map((split) => assertSplit(site, index, split, run));
   assertFile(site.identity.directory, "identity.directory");
   if (run.warmStart !== undefined) assertFile(run.warmStart.demonstrations, "warmStart.demonstrations");
@@ -52,7 +52,7 @@ function assertSplit(
   if (entries.length === 0 && isNeeded) {
     throw new MortiseError({
       code: "MORTISE_TASK_UNKNOWN",
-      message: `The index of ${site.tasks.directory} has no task in the split ${split}.`,
+      message: `The index of ${run.tasks.index ?? site.tasks.directory} has no task in the split ${split}.`,
       detail: { field: split === run.tasks.train ? "tasks.train" : "tasks.evaluate" },
     });
   }

@@ -71,6 +71,7 @@ export function addInfer(program: Command, output: () => OutputOptions): void {
 }
 
 function withShared(command: Command): Command {
+  // Not the site: its variable may be set for other commands.
   const wishes = [
     "protocol",
     "attempts",
@@ -82,7 +83,6 @@ function withShared(command: Command): Command {
     "harness",
     "tasks",
     "split",
-    "site",
     "backend",
     "out",
     "runId",
