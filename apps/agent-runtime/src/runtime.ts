@@ -8,6 +8,9 @@ import { Invocations } from "./invocation/invocations.js";
 import { selectPlace } from "./place/select-place.js";
 import type { PlaceProvider } from "./place/types.js";
 
+/** Results that were just reached are still on their way out. */
+const ANSWERING_MS = 5_000;
+
 export class AgentRuntime {
   readonly #config: AgentRuntimeConfig;
   readonly #places: PlaceProvider;
@@ -54,10 +57,7 @@ export class AgentRuntime {
   async stop(): Promise<void> {
     this.#log.info({ event: "runtime.draining", running: this.#invocations.nRunning });
     await this.#invocations.drain(this.#config.limits.drainMs);
-    this.#front.stopListening();
-    // Results that were just reached are still on their way out.
-    await new Promise((resolve) => setImmediate(resolve));
-    await this.#front.close();
+    await this.#front.close(ANSWERING_MS);
     await this.#places.close();
   }
 }

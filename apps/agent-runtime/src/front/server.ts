@@ -17,6 +17,7 @@ import { invoke, ping } from "./agentcore.js";
 import { authorization } from "./authorization.js";
 import { BoundedTaskStore } from "./task-store.js";
 
+const KEEP_ALIVE_MS = 75_000;
 const CARD_PATHS = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 /** v0.3 clients send no version header and other method names. */
 const legacyCompat = { enabled: true };
@@ -40,7 +41,8 @@ export class Front {
   static async start({ config, invocations, log }: FrontOptions): Promise<Front> {
     const app = express();
     app.disable("x-powered-by");
-    const server = createServer(app);
+    // An idle connection that is closed while its other end sends looks like a lost invocation there.
+    const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, app);
     const { host, port, publicUrl } = config.listen;
     const authorize = authorization(config);
     await new Promise<void>((resolve, reject) => {
@@ -63,14 +65,12 @@ export class Front {
     return new Front(server, url);
   }
 
-  /** Takes no new connection; those that are open end with what they wait for, or with `close`. */
-  stopListening(): void {
-    this.#server.close();
-  }
-
-  async close(): Promise<void> {
-    this.#server.closeAllConnections();
-    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  /** Takes no new connection and lets what is being answered be heard, for so long. */
+  async close(ms: number): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const timer = setTimeout(() => this.#server.closeAllConnections(), ms);
+    await closed;
+    clearTimeout(timer);
   }
 }
 

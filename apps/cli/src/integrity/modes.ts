@@ -113,6 +113,13 @@ export const MODES: readonly Mode[] = [
     signs: ({ report }) => (report?.insecure === true ? [`backend ${report.backend}`] : []),
   },
   {
+    name: "not-proved",
+    side: "environment",
+    meaning: "the agent ran in a remote runtime: closed egress and hidden history are not proved",
+    signs: ({ report }) =>
+      (report?.proof?.unproven.length ?? 0) > 0 ? [`over ${report!.proof!.remote?.protocol}`] : [],
+  },
+  {
     name: "grading-machinery",
     side: "environment",
     meaning: "the tests need what is not there: would be a constant 0",

@@ -67,10 +67,7 @@ export class A2aAgent implements RemoteAgent {
   }
 
   async look(signal: AbortSignal): Promise<string> {
-    return this.#with(async (client) => {
-      const { name, version } = await client.getAgentCard({ signal });
-      return `${name} ${version}`;
-    });
+    return this.#with(signal, async (_client, { name, version }) => `${name} ${version}`);
   }
 
   start(request: StartInvocation, watch: Watch, signal: AbortSignal): Promise<InvocationResult> {
@@ -81,11 +78,11 @@ export class A2aAgent implements RemoteAgent {
     const { id, task } = handle;
     if (task === undefined)
       return this.#send({ schema: INVOCATION_SCHEMA, kind: "attach", id }, watch, signal);
-    return this.#with((client) => this.#poll(client, { id, task }, watch, signal));
+    return this.#with(signal, (client) => this.#poll(client, { id, task }, watch, signal));
   }
 
   async cancel({ id, task }: RemoteHandle, signal: AbortSignal): Promise<void> {
-    await this.#with(async (client) => {
+    await this.#with(signal, async (client) => {
       if (task === undefined) {
         const message = { schema: INVOCATION_SCHEMA, kind: "cancel", id } as const;
         await client.sendMessage(sending(message, true), { signal });
@@ -98,7 +95,7 @@ export class A2aAgent implements RemoteAgent {
   }
 
   async #send(request: InvocationRequest, watch: Watch, signal: AbortSignal): Promise<InvocationResult> {
-    return this.#with(async (client, card) => {
+    return this.#with(signal, async (client, card) => {
       const task = new A2aTask(request.id, watch);
       if (card.capabilities?.streaming === true)
         for await (const { payload } of client.sendMessageStream(sending(request, false), { signal }))
@@ -142,13 +139,14 @@ export class A2aAgent implements RemoteAgent {
   }
 
   /** A client for one exchange, made of the card as it is now. Whatever it throws is told apart here. */
-  async #with<T>(act: (client: Client, card: AgentCard) => Promise<T>): Promise<T> {
+  async #with<T>(signal: AbortSignal, act: (client: Client, card: AgentCard) => Promise<T>): Promise<T> {
     const { tokenFile, maxAnswerBytes } = this.#settings;
     const http = exchange({
       field: this.#field,
       tokenFile,
       maxAnswerBytes,
       headers: EXTENSION_HEADERS,
+      signal,
     });
     let isCardRead = false;
     try {

@@ -40,8 +40,8 @@ export class AgentCoreAgent implements RemoteAgent {
 
   async look(signal: AbortSignal): Promise<string> {
     if (!this.#settings.ping) return "agentcore runtime, not asked";
-    const http = this.#exchange();
-    const response = await http.fetch(this.#at("ping"), { signal });
+    const http = this.#exchange(signal);
+    const response = await http.fetch(this.#at("ping"));
     const parsed = Ping.safeParse(await response.json().catch(() => undefined));
     const fault = http.fault();
     if (fault !== undefined) throw fault;
@@ -61,15 +61,15 @@ export class AgentCoreAgent implements RemoteAgent {
   }
 
   async cancel({ id }: RemoteHandle, signal: AbortSignal): Promise<void> {
-    const http = this.#exchange();
-    const response = await this.#post(http, { schema: INVOCATION_SCHEMA, kind: "cancel", id }, signal);
+    const http = this.#exchange(signal);
+    const response = await this.#post(http, { schema: INVOCATION_SCHEMA, kind: "cancel", id });
     await response.body?.cancel();
   }
 
   async #result(request: InvocationRequest, watch: Watch, signal: AbortSignal): Promise<InvocationResult> {
-    const http = this.#exchange();
+    const http = this.#exchange(signal);
     try {
-      const response = await this.#post(http, request, signal);
+      const response = await this.#post(http, request);
       if (!response.ok) throw await refusalOf(response, request);
       watch.accepted({ id: request.id });
       return await this.#read(response, watch);
@@ -89,7 +89,7 @@ export class AgentCoreAgent implements RemoteAgent {
     throw new ConnectionBroke("the stream ended without a result", true);
   }
 
-  #post(http: Exchange, request: InvocationRequest, signal: AbortSignal): Promise<Response> {
+  #post(http: Exchange, request: InvocationRequest): Promise<Response> {
     return http.fetch(this.#at("invocations"), {
       method: "POST",
       headers: {
@@ -98,7 +98,6 @@ export class AgentCoreAgent implements RemoteAgent {
         [SESSION_HEADER]: `mortise-${createHash("sha256").update(request.id).digest("hex")}`,
       },
       body: JSON.stringify(request),
-      signal,
     });
   }
 
@@ -109,9 +108,9 @@ export class AgentCoreAgent implements RemoteAgent {
     return url.href;
   }
 
-  #exchange(): Exchange {
+  #exchange(signal: AbortSignal): Exchange {
     const { tokenFile, maxAnswerBytes } = this.#settings;
-    return exchange({ field: this.#field, tokenFile, maxAnswerBytes });
+    return exchange({ field: this.#field, tokenFile, maxAnswerBytes, signal });
   }
 }
 

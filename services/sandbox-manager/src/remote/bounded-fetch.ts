@@ -29,6 +29,8 @@ export interface FetchOptions {
   readonly tokenFile: string | undefined;
   readonly maxAnswerBytes: number;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Of the whole exchange, whatever a library passes on. */
+  readonly signal: AbortSignal;
 }
 
 /** A `fetch` for one exchange that remembers what failed it, whatever a library makes of it. */
@@ -61,7 +63,8 @@ export function tokenIn(file: string, field: string): string {
   }
 }
 
-export function exchange({ field, tokenFile, maxAnswerBytes, headers: always }: FetchOptions): Exchange {
+export function exchange(options: FetchOptions): Exchange {
+  const { field, tokenFile, maxAnswerBytes, headers: always, signal } = options;
   let fault: Error | undefined;
   const failed = (error: Error): never => {
     fault ??= error;
@@ -75,7 +78,7 @@ export function exchange({ field, tokenFile, maxAnswerBytes, headers: always }: 
         headers.set("authorization", `Bearer ${tokenIn(tokenFile, `${field}.tokenFile`)}`);
       let response: Response;
       try {
-        response = await fetch(input, { ...init, headers, redirect: "error" });
+        response = await fetch(input, { ...init, headers, redirect: "error", signal });
       } catch (error) {
         return failed(broken(error));
       }

@@ -132,7 +132,14 @@ export class RemoteStage implements AgentStage {
     const onHandle = (handle: RemoteHandle) => {
       this.#handle = handle;
       const { id, digest } = { ...task.task, digest: task.digest };
-      onRemote({ handle, harness: remote.name, task: { id, digest }, limitMs, limits: this.#tools.limits });
+      onRemote({
+        handle,
+        harness: remote.name,
+        agent: this.#agent,
+        task: { id, digest },
+        limitMs,
+        limits: this.#tools.limits,
+      });
     };
     const answer = await carryOut(request, this.#following({ limitMs, signal, onHandle }));
     return this.#answered(answer, signal);

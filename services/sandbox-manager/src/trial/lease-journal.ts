@@ -14,6 +14,8 @@ export interface RemoteEntry {
   readonly handle: RemoteHandle;
   /** As the site file names it. */
   readonly harness: string;
+  /** Name and version the runtime gave itself. */
+  readonly agent: string;
   readonly task: { readonly id: string; readonly digest: string };
   readonly limitMs: number;
   /** Of the change. */

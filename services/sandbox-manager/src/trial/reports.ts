@@ -79,7 +79,8 @@ export class Reporter {
           trial,
           lease,
           manager,
-          backend,
+          // What runs elsewhere runs in no backend of this manager's.
+          backend: context.proof?.remote?.protocol || backend,
           insecure: isInsecure,
           stages: [...context.stages],
           fact,

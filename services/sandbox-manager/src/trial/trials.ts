@@ -97,13 +97,13 @@ export class Trials {
     const remote = remotes.get(entry.remote.harness);
     if (remote === undefined) return false;
     const { run, trial: name, lease } = entry;
-    const { task: ref, harness, limits } = entry.remote;
+    const { task: ref, harness, agent, limits } = entry.remote;
     const work = create(LaunchWorkSchema, { run, trial: name, harness, task: ref });
     const trial = new Trial(work, lease, this.#tools);
     const key = keyOf(run, name);
     const taking = async () => {
       const task = await tasks.get(work.task);
-      await trial.takeUp(new RemoteStage({ context, remote, task, limits }, "taken up"), entry);
+      await trial.takeUp(new RemoteStage({ context, remote, task, limits }, agent), entry);
     };
     const done = taking()
       .catch(async (error: unknown) => {
