@@ -74,7 +74,9 @@ test.skipIf(!runc.ok)(
   },
 );
 
-test("what cannot be verified is the operator's, before anything is started", () => {
+test("what cannot be verified is the operator's, before anything is started", {
+  timeout: PATIENCE_MS,
+}, () => {
   const { status, answer } = verify(base);
   expect(status).toBe(2);
   expect(answer.error).toMatchObject({ code: "MORTISE_OPERATOR_USAGE", field: "tasks" });

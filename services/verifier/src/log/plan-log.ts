@@ -3,10 +3,10 @@
  * channel, and the same again with altered tests. Does not judge (log.ts).
  */
 import { randomBytes, randomInt } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type GradingRecord, readRecord } from "@mortise/grading";
-import type { Task } from "@mortise/tasks";
+import { filesBelow, type Task } from "@mortise/tasks";
 import { alterTests } from "../counter/alter.js";
 import { ORIGINALS, originalsOf, originalsStep } from "../counter/originals.js";
 import { asFilter } from "../results/results.js";
@@ -19,12 +19,16 @@ import {
   splitEvalScript,
   testsCommand,
 } from "./eval-script.js";
-import { type Runner, runnerOf } from "./runner.js";
+import { type Mount, type Runner, runnerOf } from "./runner.js";
 import { RUNNERS } from "./runners/index.js";
 
 export const PREPARE = "prepare";
 /** The step, and the diff of the tests. */
 export const TESTS = "tests";
+const TESTS_TARGET = "/tests";
+const DIFF_FILE = "test.patch";
+/** Say what the answers are. */
+const WITHHELD = new Set(["config.json", "expected.json"]);
 /** With its input on a socket bash takes itself for a remote shell and reads a start-up file, unless told not to. */
 const BASH = ["bash", "--norc", "--noprofile", "-c"];
 
@@ -34,6 +38,8 @@ export type LogTask = Task & {
 
 /** What both runs have in common. */
 interface Parts {
+  /** Of the tests, on this host. */
+  readonly directory: string;
   readonly record: GradingRecord;
   readonly script: EvalScript;
   /** Where the script lies, inside. */
@@ -92,8 +98,9 @@ function partsOf(task: LogTask, timeoutMs: number): Parts {
   const isEvalScript = existsSync(file);
   const script = splitEvalScript(readFileSync(isEvalScript ? file : task.tests.script, "utf8"));
   const record = recordOf(task);
-  const diffFile = join(task.tests.directory, "test.patch");
+  const diffFile = join(task.tests.directory, DIFF_FILE);
   return {
+    directory: task.tests.directory,
     record,
     script,
     place: isEvalScript ? "/tests/eval.sh" : "/tests/test.sh",
@@ -105,7 +112,7 @@ function partsOf(task: LogTask, timeoutMs: number): Parts {
 }
 
 function runOf(
-  { script, place, runner, timeoutMs, filter }: Parts,
+  { script, place, runner, timeoutMs, filter, directory }: Parts,
   nonce: string,
   diff: string | undefined,
 ): Pick<Plan, "steps" | "request"> {
@@ -119,7 +126,8 @@ function runOf(
       ? {}
       : { stdin: new TextEncoder().encode(`${JSON.stringify(wishOf(nonce))}\n`) }),
   };
-  const request = { filter, textPatches: diffs, mounts: runner === undefined ? [] : [runner.mount] };
+  const mounts = [testsMount(directory, diff), ...(runner === undefined ? [] : [runner.mount])];
+  const request = { filter, textPatches: diffs, withTests: false, mounts };
   if (script.prepare === undefined) return { steps: [tests], request };
   const prepare: Step = {
     name: PREPARE,
@@ -129,6 +137,21 @@ function runOf(
     required: true,
   };
   return { steps: [prepare, tests], request };
+}
+
+/**
+ * The folder of the tests as the scripts see it. Graded code sees it too: without the record, which holds the repair,
+ * and with the diff of this run, so that nothing there tells altered tests from true ones.
+ */
+function testsMount(directory: string, diff: string | undefined): Mount {
+  const names = filesBelow(directory).filter((name) => !WITHHELD.has(name));
+  const files = names.map((path) => {
+    const place = join(directory, path);
+    const content =
+      path === DIFF_FILE && diff !== undefined ? new TextEncoder().encode(diff) : readFileSync(place);
+    return { path, content, executable: (statSync(place).mode & 0o111) !== 0 };
+  });
+  return { target: TESTS_TARGET, files };
 }
 
 /** What the runner's side reads before any graded code is loaded; names of canaries are those of no test. */

@@ -14,7 +14,7 @@ export interface Plan {
   /** What of a change is left out before a sandbox-manager is asked. */
   readonly stripped?: RunRecord["stripped"];
   readonly request: Partial<
-    Pick<Exclude<Request, { $typeName: string }>, "filter" | "textPatches" | "mounts">
+    Pick<Exclude<Request, { $typeName: string }>, "filter" | "textPatches" | "mounts" | "withTests">
   >;
 }
 

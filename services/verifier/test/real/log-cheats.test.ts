@@ -221,7 +221,7 @@ describe.skipIf(absent !== undefined)("a log of pytest", () => {
       const repaired = await world.grade(calc, { ...change, [PACKAGE]: REPAIR });
       expect([repaired.reason, repaired.outcome]).toEqual(["every expected test passed", Outcome.RESOLVED]);
     },
-    60_000,
+    600_000,
   );
 
   test.each(CODE)(
@@ -233,7 +233,7 @@ describe.skipIf(absent !== undefined)("a log of pytest", () => {
       if (subject !== "") expect(verdict.findings.map((finding) => finding.subject)).toContain(subject);
       expect(verdict.reward).toBe(ends === "tamper" ? undefined : 0);
     },
-    60_000,
+    600_000,
   );
 
   test.each(ALTERED)(
@@ -243,7 +243,7 @@ describe.skipIf(absent !== undefined)("a log of pytest", () => {
       expect([verdict.reason, verdict.outcome]).toEqual([verdict.reason, Outcome.INVALID_TAMPER]);
       expect(verdict.findings.map(({ subject }) => subject)).toContain("altered-test-passed");
     },
-    60_000,
+    600_000,
   );
 
   test("code run by the installation that writes over the tests: they are put back after it", async () => {
@@ -252,12 +252,12 @@ describe.skipIf(absent !== undefined)("a log of pytest", () => {
     expect([broken.reason, broken.outcome]).toEqual([broken.reason, Outcome.UNRESOLVED]);
     const repaired = await world.grade(installed, { [PACKAGE]: REPAIR });
     expect([repaired.reason, repaired.outcome]).toEqual(["every expected test passed", Outcome.RESOLVED]);
-  }, 60_000);
+  }, 600_000);
 
   test("processes and a configuration that the installation leaves: dead, and seen by a canary", async () => {
     const plant = `import os\nif not os.path.exists("/tmp/planted"):\n    open("/tmp/planted", "w").close()\n    open("conftest.py", "a").write(${JSON.stringify(`\n${HOOK}`)})\n    if os.fork() == 0:\n        os.setsid()\n        while True:\n            open("/tmp/alive", "a").write("x")\n`;
     const verdict = await world.grade(installed, { [PACKAGE]: plant + BROKEN });
     expect([verdict.reason, verdict.outcome]).toEqual([verdict.reason, Outcome.INVALID_TAMPER]);
     expect(verdict.conclusive).toBe(true);
-  }, 60_000);
+  }, 600_000);
 });

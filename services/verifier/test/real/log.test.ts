@@ -49,7 +49,7 @@ describe.skipIf(absent !== undefined)("a log of pytest", () => {
     expect(log).toMatch(
       />>>>> Start Test Output\n(.*\n)*=+ 5 passed in .*\n>>>>> End Test Output\nTest Exit Code: 0\n$/,
     );
-  }, 120_000);
+  }, 600_000);
 
   test("nothing, and a wrong repair, are unresolved with the tests that fail", async () => {
     const nothing = await grade();
@@ -60,7 +60,7 @@ describe.skipIf(absent !== undefined)("a log of pytest", () => {
     const wrong = await grade({ "calc/__init__.py": REPAIR.replace("return a - b", "return 0") });
     expect(wrong.outcome).toBe(Outcome.UNRESOLVED);
     expect(wrong.reason).toContain("PASS_TO_PASS");
-  }, 60_000);
+  }, 600_000);
 
   test("every kind of result of an honest suite, under configuration of its own", async () => {
     if ("missing" in image) return;
@@ -138,5 +138,5 @@ def test_add():
     // The suite has an error of its own, so pytest ends with 1 on both sides; no finding says otherwise.
     expect(repaired.findings).toEqual([]);
     expect((await world.grade(task)).outcome).toBe(Outcome.UNRESOLVED);
-  }, 90_000);
+  }, 600_000);
 });

@@ -150,7 +150,7 @@ describe.skipIf(absent !== undefined)("a Harbor verifier", () => {
       expect([verdict.reason, verdict.outcome, verdict.reward]).toEqual([verdict.reason, outcome, reward]);
       expect(verdict.reason).toMatch(reason);
     },
-    60_000,
+    600_000,
   );
 
   test("a repair is resolved, a change that plants rewards and loops is not", async () => {
@@ -166,7 +166,7 @@ describe.skipIf(absent !== undefined)("a Harbor verifier", () => {
     const loop = `import os\nif os.fork() == 0:\n    os.setsid()\n    while True:\n        open("${V}/reward.txt", "w").write("1")\n`;
     const looping = await world.grade(honest, { "calc/__init__.py": loop + CALC.files["calc/__init__.py"] });
     expect(looping).toMatchObject({ outcome: INVALID_TAMPER, conclusive: true });
-  }, 90_000);
+  }, 600_000);
 
   test.each([
     ["a directory", `os.mkdir("${V}/reward.txt")`],
@@ -180,7 +180,7 @@ describe.skipIf(absent !== undefined)("a Harbor verifier", () => {
       expect([verdict.reason, verdict.outcome]).toEqual([verdict.reason, INVALID_TAMPER]);
       expect(verdict.reason).toContain("keeps the verifier from writing");
     },
-    60_000,
+    600_000,
   );
 
   test("every key is a component of the reward", async () => {
@@ -189,7 +189,7 @@ describe.skipIf(absent !== undefined)("a Harbor verifier", () => {
       ["reward", 0.5],
       ["style", 0.25],
     ]);
-  }, 60_000);
+  }, 600_000);
 
   test("the directory is there, empty, and the script has no input and no network", async () => {
     const script = `#!/usr/bin/env bash
@@ -206,5 +206,5 @@ raise SystemExit(1)
 END
 `;
     expect(await world.grade(task(script))).toMatchObject({ outcome: RESOLVED, findings: [] });
-  }, 60_000);
+  }, 600_000);
 });
