@@ -273,13 +273,12 @@ ${more}
     writeFileSync(path.join(base, "shared/file.txt"), "of the site\n");
     const overrides = {
       memoryMultiplier: 0.25,
-      agentTimeoutMultiplier: 0.1,
       mounts: [{ name: "data", target: "/data" }],
       scratch: [{ target: "/volume", bytes: 1n << 20n }],
     };
-    const end = async (reply: object) => {
+    const end = async (reply: object, more: object = {}) => {
       world.model.reply = reply;
-      return world.ended((await world.started({ task, overrides })).trial);
+      return world.ended((await world.started({ task, overrides: { ...overrides, ...more } })).trial);
     };
     expect((await end({ print: "/data/file.txt" })).outputTail).toBe("of the site\n");
     expect((await end({ write: { "/data/file.txt": "" } })).outputTail).toContain("EROFS");
@@ -289,7 +288,8 @@ ${more}
     });
     expect((await end({ write: { "/volume/a": "x".repeat(1 << 21) } })).outputTail).toContain("ENOSPC");
     // A tenth of 20 s.
-    expect((await end({ hang: true })).termination).toBe(TerminationReason.AGENT_TIMEOUT);
+    const hung = await end({ hang: true }, { agentTimeoutMultiplier: 0.1 });
+    expect(hung.termination).toBe(TerminationReason.AGENT_TIMEOUT);
   }, 60_000);
 
   test("each stage has a limit and a reason of its own", async () => {
