@@ -2,15 +2,16 @@
  * Owns what a user of a site brings, small: a directory with two Harbor tasks of their own, a program as the harness,
  * a checkpoint, and a script by which the policy solves every other trial. Starts nothing.
  */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { stringify } from "smol-toml";
 import { END_OF_TURN, replyText, writePolicy } from "../../src/conformance/policy-files.js";
 
-const AGENT = join(import.meta.dirname, "../../../../test/harness-in-sandbox/agent");
+const AGENT = join(import.meta.dirname, "../../../../test/harness-in-sandbox/agent/agent.cjs");
 /** Of the policy: far more than the agent's prompts take. */
 const WINDOW_TOKENS = 16_384;
 const REPLIES_PER_TASK = 64;
+const STUCK_MS = 3_600_000;
 
 interface OwnTask {
   /** Stands in the instruction, so a script knows whose turn it is. */
@@ -63,45 +64,53 @@ export interface OwnProject {
 export async function writeOwnProject(directory: string, grading: Grading): Promise<OwnProject> {
   const tasks = join(directory, "tasks");
   for (const [id, task] of Object.entries(TASKS)) writeTask(join(tasks, id), task, grading);
+  const program = join(directory, HARNESS.directory);
+  mkdirSync(program, { recursive: true });
+  copyFileSync(AGENT, join(program, "agent.cjs"));
+  writeFileSync(join(program, "settings.json"), JSON.stringify({ model: "policy", maxTurns: 4 }));
   const harness = join(directory, "my-agent.toml");
   writeFileSync(harness, stringify(HARNESS));
   const { checkpoint } = await writePolicy(directory, WINDOW_TOKENS);
   const script = join(directory, "script.jsonl");
-  writeFileSync(script, scriptText(0));
+  writeFileSync(script, scriptText());
   return { tasks, harness, checkpoint, script };
 }
 
 const HARNESS = {
-  directory: AGENT,
+  directory: "program",
   argv: ["node", "{runtime}/agent.cjs"],
   version: "1.0.0",
   environment: {
     AGENT_URL: "{model_url}",
     AGENT_KEY: "{token}",
     AGENT_TASK: "{instruction}",
-    AGENT_SETTINGS: "{home}/settings.json",
+    AGENT_SETTINGS: "{runtime}/settings.json",
     AGENT_LOG: "{home}/messages.json",
   },
-  files: { "{home}/settings.json": '{"model": "{model}", "maxTurns": 4}' },
   exitCodes: { "9": "turn-limit" },
 };
 
 /** Every second trial of a task repairs it, the others run a command that changes nothing. */
-export function scriptText(firstTokenMs: number): string {
-  const after = {
-    text: `Done.${END_OF_TURN}`,
-    when: { contains: "exit code" },
-    times: "always",
-    firstTokenMs,
-  };
-  const lines: object[] = [{ format: "mortise.engine-script", schema: 1 }, after];
-  for (const { word, repair } of Object.values(TASKS))
-    for (let at = 0; at < REPLIES_PER_TASK; at++) {
-      const script = at % 2 === 0 ? repair : "true";
-      const text = `${replyText("A command.", [{ name: "sh", arguments: { script } }])}${END_OF_TURN}`;
-      lines.push({ text, when: { contains: word }, firstTokenMs });
-    }
+function scriptText(first: readonly object[] = []): string {
+  const after = { text: `Done.${END_OF_TURN}`, when: { contains: "exit code" }, times: "always" };
+  const repairs = Object.values(TASKS).flatMap(({ word, repair }) =>
+    Array.from({ length: REPLIES_PER_TASK }, (_, at) => ({
+      text: commandReply(at % 2 === 0 ? repair : "true"),
+      when: { contains: word },
+    })),
+  );
+  const lines = [{ format: "mortise.engine-script", schema: 1 }, after, ...first, ...repairs];
   return `${lines.map((line) => JSON.stringify(line)).join("\n")}\n`;
+}
+
+/** A script whose second trial waits for its first reply for longer than anything here takes. */
+export function stuckScriptText(): string {
+  const text = commandReply("true");
+  return scriptText([{ text }, { text, firstTokenMs: STUCK_MS }]);
+}
+
+function commandReply(script: string): string {
+  return `${replyText("A command.", [{ name: "sh", arguments: { script } }])}${END_OF_TURN}`;
 }
 
 function writeTask(directory: string, task: OwnTask, grading: Grading): void {

@@ -26,6 +26,7 @@ beforeAll(async () => {
   put("empty/readme", "no task\n");
   put("wrong-key.toml", `${readFileSync(own.harness, "utf8").replace("argv =", "argz =")}`);
   put("adapted.toml", 'adapter = "codex"\n');
+  put("with-files.toml", 'directory = "program"\nargv = ["node"]\nfiles = { "{home}/a" = "b" }\n');
   put("no-place.toml", 'directory = "nowhere"\nargv = ["node"]\n');
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -64,6 +65,7 @@ test.for([
   ["an unknown harness", { ...TASKS, harness: "claude-cod" }, "--harness", "claude-code"],
   ["a harness without a place", { ...TASKS, harness: "codex" }, "--harness", "runtime"],
   ["the same by a file", { ...TASKS, harness: "@adapted.toml" }, "--harness", "runtime"],
+  ["files without a root", { ...TASKS, harness: "@with-files.toml" }, "--harness", "no root"],
   ["an unknown key", { ...TASKS, harness: "@wrong-key.toml" }, "--harness", "argz"],
   ["an absent program", { ...TASKS, harness: "@no-place.toml" }, "--harness", "nowhere"],
   ["no checkpoint there", { ...MINI, checkpoint: "@empty" }, "--checkpoint", "config.json"],

@@ -1,7 +1,7 @@
 /**
  * A site from nothing to taken down, by the built command line with real services and sandboxes: tasks and harness of
  * one's own, runs after one another, an interrupt, a killed service, a killed owner. The policy plays a script, or is
- * the embedded engine with random weights.
+ * the embedded engine with random weights. MORTISE_SITE_BACKEND names the backend; the best this machine has when absent.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { provisionSandboxRuntime } from "../../src/provision/runc.js";
 import { projectPaths } from "../../src/site/project-paths.js";
 import { mortise, mountsBelow, processesNaming, resultOf, said, start } from "./mortise-command.js";
-import { type OwnProject, scriptText, writeOwnProject } from "./own-project.js";
+import { type OwnProject, stuckScriptText, writeOwnProject } from "./own-project.js";
 
 const SHARED = ["archiver", "proxy", "sandbox-manager", "verifier"];
 const LONG_MS = 240_000;
@@ -26,13 +26,15 @@ describe("a site of one's own", { timeout: LONG_MS }, () => {
 
   beforeAll(async () => {
     directory = mkdtempSync(join(tmpdir(), "mortise-own-site-"));
-    const { backend } = await provisionSandboxRuntime({ cacheDirectory: projectPaths().cache });
+    const backend =
+      process.env.MORTISE_SITE_BACKEND ??
+      (await provisionSandboxRuntime({ cacheDirectory: projectPaths().cache })).backend;
     own = await writeOwnProject(directory, backend === "process" ? "results" : "reward");
     site = join(directory, "site/site.toml");
     runFile = join(directory, "site/run.toml");
     initFlags = [
       ...["site", "init", join(directory, "site"), "--tasks", own.tasks, "--harness", own.harness],
-      ...["--checkpoint", own.checkpoint, "--engine", own.script, "--json"],
+      ...["--checkpoint", own.checkpoint, "--engine", own.script, "--backend", backend, "--json"],
     ];
   });
   afterAll(async () => {
@@ -117,9 +119,9 @@ describe("a site of one's own", { timeout: LONG_MS }, () => {
   });
 
   test("a run that was interrupted goes on, and counts nothing twice", async () => {
-    const slow = join(directory, "slow.jsonl");
-    writeFileSync(slow, scriptText(1_000));
-    const engine = { kind: "scripted", file: slow };
+    const stuck = join(directory, "stuck.jsonl");
+    writeFileSync(stuck, stuckScriptText());
+    const engine = { kind: "scripted", file: stuck };
     const file = runWith("resumed", { engine, rollout: { slots: 1 }, evaluation: { attempts: 4 } });
     const first = run(file);
     await expect
@@ -153,20 +155,20 @@ describe("a site of one's own", { timeout: LONG_MS }, () => {
   test("a killed owner is told from a live one, and another start takes over", async () => {
     const { owner } = await siteStatus();
     process.kill(owner.pid, "SIGKILL");
-    await expect.poll(async () => (await siteStatus()).owner.isRunning).toBe(false);
+    await expect.poll(async () => (await siteStatus()).owner.isRunning, { timeout: LONG_MS }).toBe(false);
     const down = resultOf(await mortise(["site", "down", "--site", site, "--json"]));
     expect(down).toMatchObject({ was: "dead" });
     const up = await mortise(["site", "up", "--detach", "--site", site, "--json"]);
     expect(up.status, up.stderr).toBe(0);
     expect((await siteStatus()).owner).toMatchObject({ isRunning: true });
-    expect((await status("trains")).phase).toBe("FINISHED");
+    expect((await status("resumed")).phase).toBe("FINISHED");
   });
 
   test("goes down and leaves nothing", async () => {
     const down = await mortise(["site", "down", "--site", site, "--json"]);
     expect(resultOf(down)).toMatchObject({ was: "up", state: "down" });
     expect(await siteStatus()).toMatchObject({ state: "down", services: [] });
-    await expect.poll(() => processesNaming(directory)).toEqual([]);
+    await expect.poll(() => processesNaming(directory), { timeout: LONG_MS }).toEqual([]);
     expect(mountsBelow(directory)).toEqual([]);
     expect(resultOf(await mortise(["site", "down", "--site", site, "--json"]))).toMatchObject({
       was: "down",

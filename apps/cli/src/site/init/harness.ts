@@ -73,6 +73,13 @@ async function fromFile(
     parseStrict(Harnesses, { harness: { [name]: settings } }, { source: file });
     const hasRuntime = table.adapter !== undefined;
     if (hasRuntime && backend === "process") throw noPlace(name);
+    if (backend === "process" && Object.keys(table.files ?? {}).length > 0)
+      throw wrong(
+        "files",
+        "plain processes have no root of their own to write them below.",
+        `Use --backend runc or docker, or put them into directory of ${file}.`,
+        "MORTISE_HARNESS_UNFIT",
+      );
     if (typeof table.directory !== "string")
       return { name, settings: settings as HarnessSettings, hasRuntime };
     const directory = resolve(dirname(file), table.directory);
