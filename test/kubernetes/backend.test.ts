@@ -27,6 +27,7 @@ else {
     outlivesTimeout: true,
     images: true,
     directoryAttributes: true,
+    rootAttributes: false,
     snapshots: false,
     allowLists: false,
     pidsReserve: false,

@@ -133,6 +133,28 @@ describe.skipIf(setup.absent !== undefined)("pods of a cluster", () => {
     ).toBe("pod-helper\n");
   });
 
+  test("are quiesced, and give their change, when nothing more can be started in them", async () => {
+    const backend = await backendOf("saturated");
+    const workspace = await backend.prepareTree({ kind: "files", files: [] });
+    const sandbox = await create(backend, { workspace });
+    const saturate = `require("node:fs").writeFileSync("/workspace/left", "behind");
+      const { spawn } = require("node:child_process"); let failed = 0;
+      for (let i = 0; i < 90; i++) spawn("sleep", ["600"]).on("error", () => ++failed === 20 && console.log("full"));
+      setInterval(() => {}, 1000);`;
+    const full = Promise.withResolvers<void>();
+    const running = sandbox.exec({
+      argv: ["node", "-e", saturate],
+      environment: {},
+      timeoutMs: 100_000,
+      onStdout: () => full.resolve(),
+    });
+    await full.promise;
+    await sandbox.quiesce();
+    expect((await running).outcome).toEqual({ kind: "cancelled" });
+    const { entries } = await sandbox.diff({ maxFileBytes: MIB, maxTotalBytes: MIB });
+    expect(entries.map(({ path: name }) => name)).toEqual(["left"]);
+  });
+
   test("mount what the cluster has already instead of a copy", async () => {
     const shared = path.join(root, "shared");
     mkdirSync(path.join(shared, "runtime/deep"), { recursive: true });

@@ -15,6 +15,9 @@ const (
 	killPasses   = 500
 	killPause    = 10 * time.Millisecond
 	firstProcess = 1
+	// Of our own, so that none has to be made while there may be no room for one.
+	standByThreads = 4
+	threadPause    = 20 * time.Millisecond
 )
 
 var killing sync.Mutex
@@ -53,6 +56,30 @@ func killEverything() error {
 		time.Sleep(killPause)
 	}
 	return errors.New("processes are left that do not end")
+}
+
+// standBy waits for the word, holding all that is needed then: whoever has used up the processes of the pod, or ends
+// whatever begins in it, comes too late. Without a manager there is nothing to wait for.
+func standBy(in *frameReader) {
+	var ready sync.WaitGroup
+	for range standByThreads {
+		ready.Add(1)
+		go func() {
+			// The runtime keeps the thread that this needs.
+			_ = syscall.Nanosleep(&syscall.Timespec{Nsec: int64(threadPause)}, nil)
+			ready.Done()
+		}()
+	}
+	ready.Wait()
+	for {
+		got, err := in.next()
+		if err != nil {
+			os.Exit(0)
+		}
+		if got.kind == kindEnd {
+			return
+		}
+	}
 }
 
 // others are the processes that live, but the first and this one.

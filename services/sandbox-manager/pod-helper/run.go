@@ -17,7 +17,6 @@ func run(asked request, in *frameReader, out *frameWriter) result {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prctlSetSubreaper, 1, 0); errno != 0 {
 		return result{Refused: "subreaper: " + errno.Error()}
 	}
-	becomeOwn()
 	program, err := programOf(asked)
 	if err != nil {
 		return result{Refused: err.Error()}

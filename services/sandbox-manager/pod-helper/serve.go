@@ -2,11 +2,16 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 )
 
+// protocol changes with the meaning of any request, result or frame. backend/kubernetes/helper.ts has the same.
+const protocol = 1
+
 // request is the first frame of `serve`. Every operation reads its own fields.
 type request struct {
+	Protocol    int      `json:"protocol"`
 	Operation   string   `json:"operation"`
 	Argv        []string `json:"argv"`
 	Environment []string `json:"environment"`
@@ -53,6 +58,14 @@ func serve() {
 	if err := json.Unmarshal(first.bytes, &asked); err != nil {
 		fail(err.Error())
 	}
+	if asked.Protocol != protocol {
+		why := fmt.Sprintf("the helper image speaks protocol %d, the manager %d: build it from the same release", protocol, asked.Protocol)
+		out.sendJSON(kindResult, result{Error: why})
+		os.Exit(0)
+	}
+	if os.Getuid() == 0 {
+		becomeOwn()
+	}
 	out.sendJSON(kindResult, answer(asked, in, out))
 	os.Exit(0)
 }
@@ -74,6 +87,9 @@ func answer(asked request, in *frameReader, out *frameWriter) result {
 	case "pack":
 		return pack(asked, out.stream(kindOutput))
 	case "kill":
+		if asked.HasStdin {
+			standBy(in)
+		}
 		return failed(killEverything())
 	case "counters":
 		return result{Counters: counters()}

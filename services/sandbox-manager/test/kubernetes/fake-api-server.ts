@@ -48,6 +48,8 @@ export class FakeApiServer {
   refuseCreate: Refusal | undefined;
   /** What becomes of a pod once it is created; nothing, and it stays pending. */
   onCreate: (pod: V1Pod) => void = () => {};
+  /** So many are answered with 503 first. */
+  execsToRefuse = 0;
   onExec: (exec: FakeExec) => void = (exec) => exec.end(0);
 
   async start(): Promise<this> {
@@ -55,6 +57,11 @@ export class FakeApiServer {
       this.asked.push(`EXEC ${request.url}`);
       const url = new URL(request.url!, "http://fake");
       const [, pod] = /\/pods\/([^/]+)\/exec$/.exec(url.pathname) ?? [];
+      if (this.execsToRefuse > 0) {
+        this.execsToRefuse -= 1;
+        socket.end("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n");
+        return;
+      }
       if (pod === undefined || this.pods.get(pod)?.status?.phase !== "Running") {
         socket.end("HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
         return;

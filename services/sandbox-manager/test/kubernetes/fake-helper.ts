@@ -26,16 +26,19 @@ export class FakeHelper {
   #request(exec: FakeExec): void {
     const reader = new FrameReader();
     let child: ChildProcess | undefined;
+    let waiting: HelperRequest | undefined;
     const take = ({ kind, bytes }: Frame) => {
       if (kind === KIND.request) {
         const request = JSON.parse(bytes.toString()) as HelperRequest;
         this.requests.push(request);
         if (this.override(request, exec)) return;
         if (request.operation === "run") child = this.#run(request, exec);
-        else if (request.operation !== "put") this.#answer(request, exec);
+        // What reads its input is answered at its end.
+        else if (request.operation !== "put" && !isStandingBy(request)) this.#answer(request, exec);
+        else waiting = request;
       } else if (kind === KIND.data) child?.stdin?.write(bytes);
       else if (kind === KIND.end && child !== undefined) child.stdin?.end();
-      else if (kind === KIND.end) finish(exec, {});
+      else if (kind === KIND.end && waiting !== undefined) this.#answer(waiting, exec);
       else if (kind === KIND.kill) child?.kill("SIGKILL");
     };
     exec.onStdin = (piece) => {
@@ -122,6 +125,10 @@ export class FakeHelper {
       server.close();
     };
   }
+}
+
+function isStandingBy(request: HelperRequest): boolean {
+  return request.operation === "kill" && request.hasStdin === true;
 }
 
 function say(exec: FakeExec, kind: number, number: number, bytes: Buffer): void {

@@ -20,7 +20,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Frame, FrameReader, frameOf, framesOf, KIND } from "../../src/backend/kubernetes/frames.js";
-import type { HelperRequest, HelperResult } from "../../src/backend/kubernetes/helper.js";
+import { type HelperRequest, type HelperResult, PROTOCOL } from "../../src/backend/kubernetes/helper.js";
 import {
   file,
   hardlink,
@@ -76,7 +76,9 @@ describe.skipIf(!hasGo || process.platform !== "linux")("the helper of pods", ()
       if (kind === KIND.output) chunks.push(Buffer.from(bytes));
       if (kind === KIND.result) result = JSON.parse(bytes.toString()) as HelperResult;
     });
-    child.stdin!.write(frameOf(KIND.request, 0, Buffer.from(JSON.stringify(request))));
+    child.stdin!.write(
+      frameOf(KIND.request, 0, Buffer.from(JSON.stringify({ protocol: PROTOCOL, ...request }))),
+    );
     if (input !== undefined) {
       for (const frame of framesOf(KIND.data, 0, input)) child.stdin!.write(frame);
       child.stdin!.write(frameOf(KIND.end, 0));
@@ -151,6 +153,13 @@ describe.skipIf(!hasGo || process.platform !== "linux")("the helper of pods", ()
     expect((await list()).leaves).toEqual([expect.objectContaining({ path: "a", kind: "unread" })]);
     const { missing } = await ask({ operation: "list", directory: path.join(top, "s"), maxBytes: 1 });
     expect(missing).toMatch(/symbolic link/);
+  });
+
+  test("of another release says so and does nothing", async () => {
+    const other = { operation: "put", directory: path.join(top, "new"), user: 0, protocol: 0 };
+    const { error } = await ask(other as never, tar([file("a", "x")]));
+    expect(error).toMatch(/speaks protocol 1, the manager 0/);
+    expect(existsSync(path.join(top, "new"))).toBe(false);
   });
 
   test("packs what is asked for, and nothing of what is too much", async () => {

@@ -49,6 +49,14 @@ describe("a command", () => {
     );
   });
 
+  test("is begun once a busy server opens its stream", async () => {
+    await world.backend.start();
+    const sandbox = await world.create();
+    world.api.execsToRefuse = 2;
+    expect((await world.sh(sandbox, "exit 4")).outcome).toEqual({ kind: "exited", code: 4 });
+    expect(world.helper.requests.filter(({ operation }) => operation === "run")).toHaveLength(1);
+  });
+
   test("is ended by its time and by its signal", async () => {
     await world.backend.start();
     const sandbox = await world.create();

@@ -2,9 +2,15 @@
  * Owns asking the helper in a pod for something: a request, what goes with it, and its result. One exec a request.
  * Does not interpret results; pod-helper/serve.go is the other end.
  */
+import { setTimeout as delay } from "node:timers/promises";
 import type { Cluster } from "./cluster.js";
 import { ExecStream } from "./exec-stream.js";
 import { type Frame, frameOf, framesOf, KIND } from "./frames.js";
+
+/** As in pod-helper/serve.go: an image of another release is refused by its own word. */
+export const PROTOCOL = 1;
+const OPEN_ATTEMPTS = 4;
+const OPEN_PAUSE_MS = 100;
 
 /** In the relay's image, and where its copy is in the sandbox. */
 export const HELPER_IN_IMAGE = "/pod-helper";
@@ -40,7 +46,8 @@ export type HelperRequest =
       /** Only these leaves; everything when absent. */
       readonly names?: readonly string[];
     }
-  | { readonly operation: "kill" }
+  /** At once, or once its input ends. */
+  | { readonly operation: "kill"; readonly hasStdin?: boolean }
   | { readonly operation: "counters" }
   | { readonly operation: "probe"; readonly targets: readonly HelperTarget[] };
 
@@ -101,7 +108,9 @@ export class PodHelper {
       else if (kind === KIND.result) result.resolve(JSON.parse(bytes.toString()) as HelperResult);
     };
     const stream = await this.#stream(["serve"], take);
-    void stream.send(frameOf(KIND.request, 0, Buffer.from(JSON.stringify(request))));
+    void stream.send(
+      frameOf(KIND.request, 0, Buffer.from(JSON.stringify({ protocol: PROTOCOL, ...request }))),
+    );
     void stream.ended.then((reason) => result.reject(new HelperLost(reason)));
     const call = new HelperCall(stream, result.promise);
     if (wishes.input !== undefined)
@@ -125,9 +134,17 @@ export class PodHelper {
     return this.#stream(["relay", String(port)], onFrame);
   }
 
-  #stream(argv: readonly string[], onFrame: (frame: Frame) => void): Promise<ExecStream> {
+  /** Nothing was done where none could be opened, so it is tried again: a server may be busy or be coming back. */
+  async #stream(argv: readonly string[], onFrame: (frame: Frame) => void): Promise<ExecStream> {
     const place = { pod: this.#pod, container: this.#container, argv: [this.#program, ...argv] };
-    return ExecStream.open(this.#cluster, place, onFrame);
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await ExecStream.open(this.#cluster, place, onFrame);
+      } catch (error) {
+        if (attempt === OPEN_ATTEMPTS) throw error;
+        await delay(OPEN_PAUSE_MS * 2 ** attempt);
+      }
+    }
   }
 }
 

@@ -25,7 +25,7 @@ import {
 import type { Cluster } from "./cluster.js";
 import { PodCommand } from "./command.js";
 import { type Counters, usageOf } from "./counters.js";
-import { HELPER_IN_IMAGE, HELPER_IN_SANDBOX, PodHelper } from "./helper.js";
+import { HELPER_IN_IMAGE, HELPER_IN_SANDBOX, type HelperCall, PodHelper } from "./helper.js";
 import type { ClusterImages } from "./images.js";
 import { copyMounts, podMount } from "./mount-copy.js";
 import { clusterPlaces, PodNetwork } from "./network.js";
@@ -59,6 +59,8 @@ export class PodSandbox implements Sandbox {
   readonly #helper: PodHelper;
   readonly #relay: PodHelper;
   readonly #running = new Map<PodCommand, Promise<unknown>>();
+  /** Waits in the pod to end everything in it: by then there may be no room to start it. */
+  #killer: HelperCall | undefined;
   #network: PodNetwork | undefined;
   #below: Tree | undefined;
   #usage: Usage = {};
@@ -128,8 +130,7 @@ export class PodSandbox implements Sandbox {
     await this.#network?.close();
     await this.#measureLast();
     try {
-      // All but the first process of the namespace, in one go: whoever might have meddled with it inside.
-      await this.#helper.ask({ operation: "kill" });
+      await this.#killEverything();
     } catch (cause) {
       // Of a pod that has ended nothing runs.
       if ((await this.#podEnd()) === undefined) throw this.#lost("it could not be quiesced", cause);
@@ -181,6 +182,7 @@ export class PodSandbox implements Sandbox {
     if (this.#state === "destroyed") return;
     this.#state = "destroyed";
     for (const command of this.#running.keys()) command.end("destroyed");
+    this.#killer?.close();
     await Promise.all([this.#host.pods.remove(this.#name), this.#network?.close()]);
     await Promise.allSettled(this.#running.values());
     this.#host.onDestroyed(this);
@@ -213,7 +215,17 @@ export class PodSandbox implements Sandbox {
     await this.#helper.ask({ operation: "write", path: "/etc/hosts", content: EMPTY_HOSTS });
     await this.#helper.ask({ operation: "account", user: SANDBOX_UID });
     await Promise.all([this.#layWorkspace(), copyMounts(this.#relay, mounts, { settings, inPod })]);
+    this.#killer = await this.#helper.open({ operation: "kill", hasStdin: true });
     await this.#network.set(network);
+  }
+
+  /** All but the first process of the namespace, in one go: whoever might have meddled with it inside. */
+  async #killEverything(): Promise<void> {
+    const killer = this.#killer;
+    void killer?.feed([]);
+    const ended = await killer?.result.catch(() => undefined);
+    if (ended?.error !== undefined) throw new Error(ended.error);
+    if (ended === undefined) await this.#helper.ask({ operation: "kill" });
   }
 
   async #layWorkspace(): Promise<void> {
