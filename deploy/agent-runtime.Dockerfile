@@ -3,7 +3,7 @@
 ARG SERVICE_IMAGE=mortise/service:local
 FROM ${SERVICE_IMAGE}
 USER 0:0
-# Git hides the history of task images; unshare, setpriv and mount come with every Debian.
+# Git hides the history of task images; nsenter, unshare, setpriv and mount come with every Debian.
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends git \
  && rm -rf /var/lib/apt/lists/*

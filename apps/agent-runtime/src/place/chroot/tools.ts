@@ -47,13 +47,11 @@ export interface RootTools {
 export function rootTools(): RootTools {
   if (process.platform !== "linux" || process.getuid?.() !== 0)
     throw unable("a flattened root is made and entered by root on Linux only; this process is not root");
-  const [unshare, setpriv, mount, sh] = ["unshare", "setpriv", "mount", "sh"].map(programNamed) as [
-    string,
-    string,
-    string,
-    string,
-  ];
-  const enter = spawnSync(unshare, ["--root=/", "--wd=/", "true"], { encoding: "utf8" });
+  const [unshare, nsenter, setpriv, mount, sh] = ["unshare", "nsenter", "setpriv", "mount", "sh"].map(
+    programNamed,
+  ) as [string, string, string, string, string];
+  // Of no namespace at all: where a container's filter forbids `unshare`, changing the root is still allowed.
+  const enter = spawnSync(nsenter, ["--root=/", "--wd=/", "true"], { encoding: "utf8" });
   if (enter.status !== 0) throw unable(`changing the root is not allowed: ${enter.stderr.trim()}`);
   const namespaces = ["--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--propagation", "private"];
   const canMount = spawnSync(unshare, [...namespaces, mount, "-t", "proc", "proc", "/proc"]).status === 0;
@@ -62,7 +60,7 @@ export function rootTools(): RootTools {
     commandLine({ root, cwd, uid, trees, argv }) {
       const inside = [
         ...[setpriv, "--no-new-privs", `--bounding-set=${KEPT_CAPABILITIES}`],
-        ...[unshare, `--root=${root}`, `--wd=${cwd}`, `--setgid=${uid}`, `--setuid=${uid}`, "--"],
+        ...[nsenter, `--root=${root}`, `--wd=${root}${cwd}`, `--setgid=${uid}`, `--setuid=${uid}`, "--"],
         ...argv,
       ];
       if (!canMount) return inside;
