@@ -84,7 +84,9 @@ export const KubernetesCluster = z.strictObject({
     .min(0)
     .max(1)
     .default(1)
-    .describe("Share of the cpu and memory limits that is requested; below 1 nodes are overcommitted."),
+    .describe(
+      "Share of the limits of cpu, memory and disk that is requested; below 1 nodes are overcommitted.",
+    ),
   startTimeoutMs: z
     .int()
     .min(1000)

@@ -129,7 +129,7 @@ describe("a pod", () => {
       seccompProfile: { type: "Localhost", localhostProfile: "s.json" },
     });
     expect(sandbox!.resources).toEqual({
-      requests: { cpu: "250m", memory: String(32 * 1024 ** 2) },
+      requests: { cpu: "250m", memory: String(32 * 1024 ** 2), "ephemeral-storage": String(512 * 1024) },
       limits: { cpu: "500m", memory: String(64 * 1024 ** 2), "ephemeral-storage": String(1024 ** 2) },
     });
     expect(sandbox!.image).toMatch(/^127\.0\.0\.1:\d+\/host@sha256:[0-9a-f]{64}$/);

@@ -33,7 +33,8 @@ const SANDBOX_ANNOTATION = "mortise.dev/sandbox";
 const HELPER_CAPABILITIES = "CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETPCAP SETUID".split(" ");
 /** A static program that sleeps; while it unpacks or relays it needs some more. */
 const HELPER_RESOURCES = {
-  requests: { cpu: "5m", memory: "16Mi" },
+  // What is not requested is requested in the amount of its limit.
+  requests: { cpu: "5m", memory: "16Mi", "ephemeral-storage": "16Mi" },
   limits: { memory: "128Mi", "ephemeral-storage": "64Mi" },
 };
 const MIB = 1024 * 1024;
@@ -127,7 +128,7 @@ function relayContainer({ settings, mounts }: PodFacts): V1Container {
     command: [HELPER_IN_IMAGE, "idle"],
     resources: {
       ...HELPER_RESOURCES,
-      limits: { memory: "128Mi", ...storageOf(settings.maxCopiedBytes + 64 * MIB) },
+      limits: { ...HELPER_RESOURCES.limits, "ephemeral-storage": String(settings.maxCopiedBytes + 64 * MIB) },
     },
     securityContext: {
       ...confined([]),
@@ -148,6 +149,7 @@ function sandboxContainer({ image, limits, mounts, scratch, settings }: PodFacts
   const amounts = (share: number) => ({
     cpu: `${Math.ceil(limits.cpus * 1000 * share)}m`,
     memory: String(Math.ceil(limits.memoryBytes * share)),
+    "ephemeral-storage": String(Math.ceil(limits.diskBytes * share)),
   });
   return {
     name: CONTAINER.sandbox,
@@ -155,7 +157,7 @@ function sandboxContainer({ image, limits, mounts, scratch, settings }: PodFacts
     imagePullPolicy: settings.imagePullPolicy,
     command: [HELPER_IN_SANDBOX, "idle"],
     workingDir: "/",
-    resources: { requests: amounts(requestShare), limits: { ...amounts(1), ...storageOf(limits.diskBytes) } },
+    resources: { requests: amounts(requestShare), limits: amounts(1) },
     securityContext: {
       ...confined(HELPER_CAPABILITIES),
       ...(seccomp === undefined ? {} : { seccompProfile: { type: "Localhost", localhostProfile: seccomp } }),
@@ -185,10 +187,6 @@ function tolerationOf({
     ...(value === undefined ? {} : { value }),
     ...(effect === undefined ? {} : { effect }),
   };
-}
-
-function storageOf(bytes: number): Record<string, string> {
-  return { "ephemeral-storage": String(bytes) };
 }
 
 function confined(capabilities: readonly string[]): V1SecurityContext {
