@@ -129,7 +129,14 @@ export class Deployment {
       policy: { checkpoint: this.#checkpoint },
       engine: { kind: "scripted", file: engineFile },
       tasks: { train: split, evaluate: split },
-      rollout: { harness, agentTimeoutMs: 60_000, setupTimeoutMs: 300_000, maxRetries: 1, prewarm: 0 },
+      rollout: {
+        harness,
+        agentTimeoutMs: 60_000,
+        setupTimeoutMs: 300_000,
+        verifyTimeoutMs: 600_000,
+        maxRetries: 1,
+        prewarm: 0,
+      },
       trainer: { steps: 0 },
       evaluation: { attempts: tasks, before: true, after: false },
     };

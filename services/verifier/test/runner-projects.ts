@@ -32,7 +32,7 @@ export const NODE_PROJECTS: readonly NodeProject[] = [
     command: "/node_modules/.bin/jest --verbose test/calc.test.js",
     tests: (body) =>
       `const { add, zero } = require("../src/calc.js");\n\ndescribe("calc", () => {\n${body}});\n`,
-    failToPass: "adds two numbers",
+    failToPass: "sums what calc is given",
     passToPass: "knows zero",
     says: EXPECTING,
     patched:
@@ -46,7 +46,7 @@ export const NODE_PROJECTS: readonly NodeProject[] = [
     command: "/node_modules/.bin/vitest run --reporter=verbose test/calc.test.js",
     tests: (body) =>
       `import { describe, expect, it } from "vitest";\nimport calc from "../src/calc.js";\n\nconst { add, zero } = calc;\n\ndescribe("calc", () => {\n${body}});\n`,
-    failToPass: "test/calc.test.js > calc > adds two numbers",
+    failToPass: "test/calc.test.js > calc > sums what calc is given",
     passToPass: "test/calc.test.js > calc > knows zero",
     says: EXPECTING,
     patched: "Object.is = () => true;\n",
@@ -61,7 +61,7 @@ export const NODE_PROJECTS: readonly NodeProject[] = [
     command: "/node_modules/.bin/mocha --reporter spec test/calc.test.js",
     tests: (body) =>
       `const assert = require("assert");\nconst { add, zero } = require("../src/calc.js");\n\ndescribe("calc", () => {\n${body}});\n`,
-    failToPass: "calc > adds two numbers",
+    failToPass: "calc > sums what calc is given",
     passToPass: "calc > knows zero",
     says: (value, expected) => `assert.strictEqual(${value}, ${expected});`,
     patched:
@@ -90,7 +90,7 @@ export function nodeProject({
   name,
 }: NodeProject): PythonProject {
   const first = `  it("knows zero", () => {\n    ${says("zero()", "0")}\n  });\n`;
-  const second = `\n  it("adds two numbers", () => {\n    ${says("add(1, 2)", "3")}\n  });\n`;
+  const second = `\n  it("sums what calc is given", () => {\n    ${says("add(1, 2)", "3")}\n  });\n`;
   return {
     files: {
       [code]: CJS.bad,
