@@ -29,6 +29,14 @@ const COMMIT = /^[0-9a-f]{7,64}$/i;
 const REPOSITORY = /^[\w.-]+\/[\w.-]+$/;
 
 export function readTaskRecord(row: Row, dataset: Dataset, options: ReadOptions): RecordReading {
+  if (dataset.respell === undefined) return readShared(row, dataset, options);
+  const own = new RowFields(row);
+  const columns = dataset.respell(own);
+  if (own.problems.length > 0) return { problems: own.problems };
+  return readShared({ ...row, fields: { ...row.fields, ...columns } }, dataset, options);
+}
+
+function readShared(row: Row, dataset: Dataset, options: ReadOptions): RecordReading {
   const fields = new RowFields(row);
   const instance = fields.required("instance_id");
   const id = taskIdOf(instance);
@@ -61,7 +69,7 @@ export function readTaskRecord(row: Row, dataset: Dataset, options: ReadOptions)
     ...(shared.version === undefined ? {} : { version: shared.version }),
     ...(createdAt === undefined ? {} : { createdAt }),
     ...(difficulty === undefined ? {} : { difficulty }),
-    statement,
+    statement: part.statement ?? statement,
     gold,
     ...(dataset.patchMakesBug && patch !== undefined ? { bug: patch } : {}),
     ...(shared.tests === undefined ? {} : { tests: shared.tests }),

@@ -11,6 +11,10 @@ export const DATASETS = [
   "swe-rebench-v2",
   "swe-smith",
   "openswe",
+  "swe-bench-multimodal",
+  "swe-bench-pro",
+  "multi-swe-bench",
+  "r2e-gym",
 ] as const;
 export type DatasetName = (typeof DATASETS)[number];
 

@@ -1,15 +1,17 @@
 /**
  * An imported task of a small project, run by real pip and pytest without a network: a package that is built in
- * isolation cannot be installed there, and the script installs it nevertheless. Packages come from PyPI once; where
+ * isolation cannot be installed there, and the script installs it nevertheless. And one of R2E-Gym, whose tests come
+ * from the record into a work tree without them. Packages come from PyPI once; where
  * they or a network namespace are not to be had, this says so.
  */
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { canCloseNetwork, gradeTaskLog, loadTask, type Task } from "../../src/index.js";
 import { SWE_REBENCH } from "./rows.js";
+import { EXECUTION, FILE_DIFF, R2E } from "./rows-of-others.js";
 import { importRows, workplace } from "./workplace.js";
 
 const python = mkdtempSync(join(tmpdir(), "mortise-python-"));
@@ -96,7 +98,6 @@ describe.skipIf(missing !== undefined)(
       const task = await taskOf();
       const { expected } = task.tests;
       if (expected?.format !== "log") throw new Error("it has no log to grade");
-      const ended = { exitCode: 0, signal: "", timedOut: false, outOfMemory: false, outputTruncated: false };
       const before = run(task.tests.script);
       expect(gradeTaskLog(task, expected, { ...ended, stdout: before })).toEqual({
         outcome: "unresolved",
@@ -107,6 +108,39 @@ describe.skipIf(missing !== undefined)(
       expect(readFileSync(join(repository(), "src/summ/__init__.py"), "utf8")).toContain("a + b");
       const after = run(task.tests.script);
       expect(gradeTaskLog(task, expected, { ...ended, stdout: after })).toEqual({
+        outcome: "resolved",
+        failed: [],
+      });
+    });
+
+    const ended = { exitCode: 0, signal: "", timedOut: false, outOfMemory: false, outputTruncated: false };
+
+    test("R2E-Gym: the record's own files are tested, by the names its logs have", {
+      timeout: 120_000,
+    }, async () => {
+      mkdirSync(repository());
+      git("init", "--quiet");
+      put("src/sum.py", FILE_DIFF.old_file_content);
+      git("add", "--all");
+      git("-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "--quiet", "-m", "base");
+      symlinkSync(python, join(repository(), ".venv"));
+      const two = "from src.sum import add\n\n\ndef test_two():\n    assert add(1, 1) == 2\n";
+      const zero = "def test_zero():\n    pass\n\n\ndef test_never():\n    assert False\n";
+      const cases = two.concat(
+        '\n\nimport pytest\n\n\nclass TestSum:\n    @pytest.mark.parametrize("n", ["a b"])\n    def test_case(self, n):\n        assert add(2, 1) == 3\n',
+      );
+      const execution = { ...EXECUTION, test_file_codes: [cases, zero] };
+      const row = { ...R2E, workdir: repository(), execution_result_content: JSON.stringify(execution) };
+      await importRows(place, [row]);
+      const task = loadTask(join(place.directory, "out", `sympy-${String(R2E.commit_hash)}`));
+      const { expected } = task.tests;
+      if (expected?.format !== "log") throw new Error("it has no log to grade");
+      expect(gradeTaskLog(task, expected, { ...ended, stdout: run(task.tests.script) })).toEqual({
+        outcome: "unresolved",
+        failed: ["r2e_tests/test_1.py::test_two", "r2e_tests/test_1.py::TestSum::test_case[a b]"],
+      });
+      run(task.solution!.script);
+      expect(gradeTaskLog(task, expected, { ...ended, stdout: run(task.tests.script) })).toEqual({
         outcome: "resolved",
         failed: [],
       });

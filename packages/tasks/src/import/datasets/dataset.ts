@@ -15,6 +15,8 @@ export interface DatasetPart {
   readonly workdir?: string;
   readonly parser?: string;
   readonly evaluation: Evaluation;
+  /** What the agent is told, where it is more than `problem_statement`. */
+  readonly statement?: string;
   /** Where the project of a mirror is named otherwise than by `repo`. */
   readonly repository?: string;
 }
@@ -40,6 +42,11 @@ export interface Dataset {
   readonly patchMakesBug: boolean;
   /** Whether a row with these fields is of this data set; the first that says so is taken. */
   recognises(fields: Readonly<Record<string, unknown>>): boolean;
+  /**
+   * The shared columns of a row that has others in their place. It refuses in the row's own names; what it leaves
+   * out is looked for in the row.
+   */
+  respell?(fields: RowFields): Readonly<Record<string, unknown>>;
   read(fields: RowFields, shared: SharedPart): DatasetPart;
 }
 

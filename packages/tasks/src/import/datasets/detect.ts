@@ -2,14 +2,21 @@
 import { MortiseError } from "@mortise/contracts";
 import type { DatasetName } from "../record.js";
 import type { Dataset } from "./dataset.js";
+import { multiSweBench } from "./multi-swe-bench.js";
 import { openSwe } from "./openswe.js";
+import { r2eGym } from "./r2e-gym/r2e-gym.js";
 import { sweBench } from "./swe-bench.js";
+import { sweBenchMultimodal } from "./swe-bench-multimodal.js";
+import { sweBenchPro } from "./swe-bench-pro.js";
 import { sweGym } from "./swe-gym.js";
 import { sweRebench, sweRebench2 } from "./swe-rebench.js";
 import { sweSmith } from "./swe-smith.js";
 
 /** In the order they are asked: what says most of itself first. */
-const ALL: readonly Dataset[] = [openSwe, sweRebench2, sweRebench, sweSmith, sweGym, sweBench];
+const ALL: readonly Dataset[] = [
+  ...[r2eGym, multiSweBench, sweBenchPro, openSwe, sweRebench2, sweRebench],
+  ...[sweSmith, sweGym, sweBenchMultimodal, sweBench],
+];
 
 export function datasetNamed(name: DatasetName): Dataset {
   return ALL.find((dataset) => dataset.name === name)!;
