@@ -55,7 +55,7 @@ export function addLearnedVerifier(program: Command, output: () => OutputOptions
     .option("--at-most <count>", "resolved attempts of one task, and as many unresolved", atLeastOne, 4)
     .option("--held-out <share>", "share of the tasks it is measured on", share, 0.25)
     .option("--max-tokens <count>", "of prompt and answer; the policy's context when absent", atLeastOne)
-    .option("--epochs <count>", "passes over the examples", atLeastOne, 4)
+    .option("--epochs <count>", "passes over the examples", atLeastOne, 16)
     .option("--batch-size <count>", "examples of one step", atLeastOne, 16)
     .option("--learning-rate <rate>", "peak of the schedule", positive, 1e-3)
     .option("--seed <n>", "of the choice of tasks and examples and their order", count, 1)

@@ -2,9 +2,10 @@
  * Owns asking a policy whether a trial resolved its task, and teaching it to answer: an outcome reward model as SWE-Gym
  * trains one (Pan et al. 2024). The score is what the two answers leave of each other,
  *
- *   p = e^y / (e^y + e^n),   y, n = mean log-probability of the tokens of YES, NO behind the prompt
+ *   p = e^y / (e^y + e^n),   y, n = log-probability of YES, NO behind the prompt, the sum over its tokens
  *
- * and the loss is −y or −n of the right answer: of no token of the prompt, and of nothing behind the answer.
+ * and the loss is of the right answer's tokens: of no token of the prompt, and of nothing behind the answer. SWE-Gym's own
+ * code takes the mean over tokens; that is the same for answers of one token, and no probability for longer ones.
  */
 import { MortiseError, type OptimiserConfig } from "@mortise/contracts";
 import { yesProbability } from "@mortise/objectives";
@@ -40,7 +41,7 @@ export interface Lesson {
 export interface Progress {
   readonly step: number;
   readonly steps: number;
-  /** Of one batch: the mean over examples of the answer's mean negative log-probability. */
+  /** Of one batch: the mean negative log-probability of its answers' tokens. */
   readonly loss: number;
 }
 
@@ -87,24 +88,22 @@ export class Judge {
       const columns = this.model.logProbabilities([...answered(yes), ...answered(no)]);
       for (const [at, { ids }] of some.entries())
         scores.push(
-          scoreOf(meanFrom(columns[at]!, ids.length), meanFrom(columns[some.length + at]!, ids.length)),
+          scoreOf(sumFrom(columns[at]!, ids.length), sumFrom(columns[some.length + at]!, ids.length)),
         );
     }
     return scores;
   }
 
-  /** The tokens of an answer weigh one together, so that neither answer weighs more for being longer. */
   private rowOf({ prompt, isResolved }: Example): DemonstrationRows {
     const answer = isResolved ? this.encoder.yes : this.encoder.no;
     const ids = Int32Array.from([...prompt.ids, ...answer]);
-    const weights = new Float32Array(ids.length).fill(1 / answer.length, prompt.ids.length);
+    const weights = new Float32Array(ids.length).fill(1, prompt.ids.length);
     return [{ ids, weights }];
   }
 }
 
-function meanFrom(column: Float32Array, from: number): number {
-  const answer = column.subarray(from);
-  return answer.reduce((sum, value) => sum + value, 0) / answer.length;
+function sumFrom(column: Float32Array, from: number): number {
+  return column.subarray(from).reduce((sum, value) => sum + value, 0);
 }
 
 function scoreOf(logYes: number, logNo: number): Score {

@@ -188,7 +188,7 @@ describe("a judge", () => {
         const [row] = model.logProbabilities([{ ids: Int32Array.from([...ids, ...answer]) }]);
         const own = [...row!.subarray(ids.length)];
         expect(own).toHaveLength(answer.length);
-        return own.reduce((sum, value) => sum + value, 0) / own.length;
+        return own.reduce((sum, value) => sum + value, 0);
       }) as [number, number];
       expect(scores[at]!.logYes).toBeCloseTo(y, 6);
       expect(scores[at]!.logNo).toBeCloseTo(n, 6);
@@ -197,13 +197,14 @@ describe("a judge", () => {
   });
 
   test("learns from the answer alone: its loss is that of the right answer", async () => {
-    const { judge, prompts } = await opened();
+    const { judge, encoder, prompts } = await opened();
     const before = judge.scores(prompts);
     const examples = prompts.map((prompt, at) => ({ prompt, isResolved: at % 2 === 0 }));
     const right = before.map(({ logYes, logNo }, at) => -(at % 2 === 0 ? logYes : logNo));
     const last = judge.learn(examples, { ...lesson, epochs: 1 }, () => {});
     expect(last.steps).toBe(1);
-    expect(last.loss).toBeCloseTo(right.reduce((sum, value) => sum + value, 0) / right.length, 4);
+    const tokens = 2 * (encoder.yes.length + encoder.no.length);
+    expect(last.loss).toBeCloseTo(right.reduce((sum, value) => sum + value, 0) / tokens, 4);
   });
 
   test("learns four attempts by heart, and twice is bit for bit once", async () => {
