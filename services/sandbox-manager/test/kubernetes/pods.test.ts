@@ -199,6 +199,9 @@ describe("the backend", () => {
     await expect(world.backend.prepareImage({ kind: "engine", name: "x" })).rejects.toMatchObject(refused);
     const sandbox = await world.create();
     await expect(sandbox.snapshot()).rejects.toMatchObject(refused);
+    await expect(sandbox.seal!({ workdir: "/workspace", answers: {} as never })).rejects.toMatchObject(
+      refused,
+    );
     const network = { kind: "allow-list", host: "127.0.0.1", port: 9, allowedHosts: ["pypi.org"] } as const;
     await expect(sandbox.setNetwork(network)).rejects.toMatchObject({ code: "MORTISE_SANDBOX_NETWORK" });
   });

@@ -170,12 +170,13 @@ export class PodSandbox implements Sandbox {
     return this.#setUp("prove the network", () => this.#network!.prove());
   }
 
+  /** Refused, as `snapshot` is: a node shows no root file system, and what would be sealed could not be kept. */
+  async seal(): Promise<never> {
+    throw cannot("a task whose image has to be sealed cannot run in pods");
+  }
+
   async snapshot(): Promise<Snapshot> {
-    throw new MortiseError({
-      code: "MORTISE_SANDBOX_BACKEND",
-      message: "kubernetes: a pod's files cannot be kept to start others from.",
-      fix: "Run tasks whose image has to be sealed on the runc or docker backend.",
-    });
+    throw cannot("a pod's files cannot be kept to start others from");
   }
 
   async destroy(): Promise<void> {
@@ -289,4 +290,12 @@ export class PodSandbox implements Sandbox {
     this.#assertOpen();
     if (this.#running.size > 0) throw new Error(`sandbox ${this.id} runs a command`);
   }
+}
+
+function cannot(what: string): MortiseError {
+  return new MortiseError({
+    code: "MORTISE_SANDBOX_BACKEND",
+    message: `kubernetes: ${what}.`,
+    fix: "Run such tasks on the runc or docker backend.",
+  });
 }
