@@ -10,7 +10,7 @@ export function renderErrors({ ERROR_CATALOGUE, boundaryOf }) {
       rows.map(([name, { disposition, meaning, fix }]) => [code(name), disposition, meaning, fix]),
     ),
   ]);
-  return page("Error codes", "packages/contracts/src/errors.ts", [
+  return page("Error codes", "packages/contracts/src/errors/", [
     "A code names the boundary that was crossed and is stable once released. `retry`: the same action may " +
       "succeed later; `terminal`: it will not; `budget`: a limit that the run set was reached. A command that " +
       "fails for a reason of the operator's ends with exit code 2.",

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ERROR_CATALOGUE } from "../../packages/contracts/src/errors.js";
+import { ERROR_CATALOGUE } from "../../packages/contracts/src/errors/catalogue.js";
 
 const scripts = dirname(import.meta.dirname);
 const root = dirname(scripts);

@@ -14,7 +14,7 @@ export * from "./config/run.js";
 export * from "./config/run-record.js";
 export * from "./config/sandbox-backends.js";
 export * from "./config/site.js";
-export * from "./errors.js";
+export * from "./errors/index.js";
 export * from "./gen/mortise/v1/capture_pb.js";
 export * from "./gen/mortise/v1/common_pb.js";
 export * from "./gen/mortise/v1/control_pb.js";

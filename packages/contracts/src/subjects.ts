@@ -2,7 +2,7 @@
  * Owns the names of subjects: `mortise.v1.<noun>.<run>.<ids…>`. Nothing else in the project spells one.
  * Does not own which stream stores them (see topology.ts) or who may use them (see permissions.ts).
  */
-import { MortiseError } from "./errors.js";
+import { MortiseError } from "./errors/index.js";
 
 const TOKEN = /^[A-Za-z0-9_-]+$/;
 

@@ -3,7 +3,7 @@
  * here or elsewhere, would fail the same, so such a trial is an invalid task and not repeated. Every other failure says
  * something about a place or a moment, and is infrastructure. Does not act on it (the scheduler and the verifier do).
  */
-import { boundaryOf, type ErrorCode, isErrorCode } from "./errors.js";
+import { boundaryOf, type ErrorCode, isErrorCode } from "./errors/index.js";
 
 type PreparationCode = Extract<ErrorCode, `MORTISE_SANDBOX_${string}` | `MORTISE_HARNESS_${string}`>;
 
