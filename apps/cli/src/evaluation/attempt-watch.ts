@@ -11,7 +11,7 @@ import {
   type TrialTransition,
   TrialTransitionSchema,
 } from "@mortise/contracts";
-import type { Bus } from "@mortise/kernel";
+import type { Bus, Following } from "@mortise/kernel";
 
 export interface Attempts {
   /** Places whose last trial has the verdict resolved or unresolved. */
@@ -29,11 +29,12 @@ export class AttemptWatch {
   readonly #finished = Promise.withResolvers<void>();
   readonly #last = new Map<number, TrialTransition>();
   readonly #begun = new Set<string>();
-  readonly #followings: { stop(): Promise<void> }[] = [];
+  readonly #followings: Following[] = [];
   #isFinished = false;
 
   private constructor() {}
 
+  /** Resolves when everything recorded until now is counted. */
   static async start(bus: Bus, run: string): Promise<AttemptWatch> {
     const watch = new AttemptWatch();
     const from = "first";
@@ -57,6 +58,7 @@ export class AttemptWatch {
         },
       }),
     );
+    await Promise.all(watch.#followings.map(({ caughtUp }) => caughtUp));
     return watch;
   }
 
