@@ -307,11 +307,13 @@ describe("R2E-Gym", () => {
   });
 
   test("a parquet file gives the same task", async () => {
-    await importRows(place, [R2E]);
-    const fields = Object.entries(R2E).filter(([name]) => name !== "modified_entity_summaries");
-    const path = writeParquet(place.directory, "rows.parquet", [Object.fromEntries(fields)]);
-    const report = await importFile(path, join(place.directory, "from-parquet"));
-    expect(report.datasets).toEqual({ "r2e-gym": 1 });
+    // The fixture's writer has no column of numbers, and none of them is read.
+    const columns = Object.entries(R2E).filter(([, value]) => typeof value !== "number");
+    const row = Object.fromEntries(columns);
+    await importRows(place, [row]);
+    const path = writeParquet(place.directory, "rows.parquet", [row]);
+    const report = await importFile(path, join(place.directory, "out"));
+    expect(report).toMatchObject({ datasets: { "r2e-gym": 1 }, kept: 1 });
   });
 
   test.each<[string, Fields, string]>([

@@ -39,6 +39,26 @@ const FILES = {
     'import pytest\nfrom summ import add\n\n\n@pytest.mark.parametrize("n", [0, 1])\ndef test_zero(n):\n    assert add(n, 0) == n\n',
 };
 
+/** Test files as R2E-Gym's records hold them; the last test fails with the repair too. */
+const R2E_TESTS = [
+  `import pytest
+from src.sum import add
+
+
+def test_two():
+    assert add(1, 1) == 2
+
+
+class TestSum:
+    @pytest.mark.parametrize("n", ["a b"])
+    def test_case(self, n):
+        assert add(2, 1) == 3
+`,
+  "def test_zero():\n    pass\n\n\ndef test_never():\n    assert False\n",
+];
+
+const ended = { exitCode: 0, signal: "", timedOut: false, outOfMemory: false, outputTruncated: false };
+
 describe.skipIf(missing !== undefined)(
   `real pip and pytest${missing === undefined ? "" : ` (absent: ${missing})`}`,
   () => {
@@ -113,8 +133,6 @@ describe.skipIf(missing !== undefined)(
       });
     });
 
-    const ended = { exitCode: 0, signal: "", timedOut: false, outOfMemory: false, outputTruncated: false };
-
     test("R2E-Gym: the record's own files are tested, by the names its logs have", {
       timeout: 120_000,
     }, async () => {
@@ -124,12 +142,7 @@ describe.skipIf(missing !== undefined)(
       git("add", "--all");
       git("-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "--quiet", "-m", "base");
       symlinkSync(python, join(repository(), ".venv"));
-      const two = "from src.sum import add\n\n\ndef test_two():\n    assert add(1, 1) == 2\n";
-      const zero = "def test_zero():\n    pass\n\n\ndef test_never():\n    assert False\n";
-      const cases = two.concat(
-        '\n\nimport pytest\n\n\nclass TestSum:\n    @pytest.mark.parametrize("n", ["a b"])\n    def test_case(self, n):\n        assert add(2, 1) == 3\n',
-      );
-      const execution = { ...EXECUTION, test_file_codes: [cases, zero] };
+      const execution = { ...EXECUTION, test_file_codes: R2E_TESTS };
       const row = { ...R2E, workdir: repository(), execution_result_content: JSON.stringify(execution) };
       await importRows(place, [row]);
       const task = loadTask(join(place.directory, "out", `sympy-${String(R2E.commit_hash)}`));
