@@ -31,6 +31,7 @@ interface TrainFlags extends SourceFlags {
   readonly scores?: string;
   readonly atMost: number;
   readonly heldOut: number;
+  readonly family?: RegExp;
   readonly maxTokens?: number;
   readonly epochs: number;
   readonly batchSize: number;
@@ -54,6 +55,11 @@ export function addLearnedVerifier(program: Command, output: () => OutputOptions
     .option("--scores <file>", "write the scores of the held-out attempts, JSON lines")
     .option("--at-most <count>", "resolved attempts of one task, and as many unresolved", atLeastOne, 4)
     .option("--held-out <share>", "share of the tasks it is measured on", share, 0.25)
+    .option(
+      "--family <pattern>",
+      "regular expression: tasks in whose names it finds the same (its first group) are on the same side",
+      pattern,
+    )
     .option("--max-tokens <count>", "of prompt and answer; the policy's context when absent", atLeastOne)
     .option("--epochs <count>", "passes over the examples", atLeastOne, 16)
     .option("--batch-size <count>", "examples of one step", atLeastOne, 16)
@@ -168,6 +174,14 @@ function atLeastOne(text: string): number {
   const value = count(text);
   if (value < 1) throw new InvalidArgumentError("It must be 1 or more.");
   return value;
+}
+
+function pattern(text: string): RegExp {
+  try {
+    return new RegExp(text);
+  } catch (error) {
+    throw new InvalidArgumentError((error as Error).message);
+  }
 }
 
 function share(text: string): number {

@@ -24,13 +24,32 @@ export interface TaskSplit {
 }
 
 /**
- * X1. Tasks in the order of a seeded digest; the first of them are held out.
- * @param share of the tasks that is held out, in (0, 1): rounded, and of two tasks or more at least one on each side
+ * X1. Families of tasks in the order of a seeded digest; the first of them are held out.
+ * @param share of the families that is held out, in (0, 1): rounded, and of two or more at least one on each side
+ * @param family what tasks that teach the answers of each other have in common; each task its own when absent
  */
-export function splitTasks(tasks: Iterable<string>, share: number, seed: number): TaskSplit {
-  const ordered = ranked([...new Set(tasks)], (task) => `${seed}/${task}`);
-  const count = Math.min(Math.max(Math.round(share * ordered.length), 1), Math.max(ordered.length - 1, 0));
-  return { heldOut: new Set(ordered.slice(0, count)), trained: new Set(ordered.slice(count)) };
+export function splitTasks(
+  tasks: Iterable<string>,
+  share: number,
+  seed: number,
+  family: (task: string) => string = (task) => task,
+): TaskSplit {
+  const known = [...new Set(tasks)];
+  const families = ranked([...new Set(known.map(family))], (name) => `${seed}/${name}`);
+  const count = Math.min(Math.max(Math.round(share * families.length), 1), Math.max(families.length - 1, 0));
+  const heldOut = new Set(families.slice(0, count));
+  return {
+    heldOut: new Set(known.filter((task) => heldOut.has(family(task)))),
+    trained: new Set(known.filter((task) => !heldOut.has(family(task)))),
+  };
+}
+
+/** What a pattern's first group, or the whole match, finds in a task's name; the name itself where it finds nothing. */
+export function familyBy(pattern: RegExp): (task: string) => string {
+  return (task) => {
+    const found = pattern.exec(task);
+    return found?.[1] ?? found?.[0] ?? task;
+  };
 }
 
 /**

@@ -3,7 +3,7 @@
  */
 import { MortiseError } from "@mortise/contracts";
 import { type Checkpoint, createPolicyModel } from "@mortise/policy";
-import { balancedExamples, examplesDigest, type JudgedAttempt, splitTasks } from "./examples.js";
+import { balancedExamples, examplesDigest, familyBy, type JudgedAttempt, splitTasks } from "./examples.js";
 import { Judge, type Lesson, type Progress } from "./judge.js";
 import type { ReadAttempts } from "./judged-attempts.js";
 import { PromptEncoder } from "./prompt-encoder.js";
@@ -13,6 +13,8 @@ export interface TrainingWish extends Lesson {
   /** Resolved attempts of one task, and as many unresolved. */
   readonly atMost: number;
   readonly heldOutShare: number;
+  /** Tasks it finds alike in are on the same side; each task by itself when absent. */
+  readonly family?: RegExp | undefined;
   readonly maxTokens: number;
 }
 
@@ -36,6 +38,7 @@ export async function trainVerifier(
     attempts.map(({ task }) => task),
     wish.heldOutShare,
     wish.seed,
+    wish.family && familyBy(wish.family),
   );
   const shown = attempts
     .filter(({ task }) => split.trained.has(task))
@@ -60,6 +63,7 @@ export async function trainVerifier(
       invalid,
       atMost: wish.atMost,
       heldOutShare: wish.heldOutShare,
+      family: wish.family?.source ?? null,
       sources: sourcesOf(examples),
     },
     training: { epochs, batchSize, learningRate, seed, steps, loss },

@@ -40,6 +40,8 @@ const Manifest = z.strictObject({
     invalid: count,
     atMost: count,
     heldOutShare: z.number(),
+    /** Pattern of what tasks of one side have in common; null where each was by itself. */
+    family: z.string().nullable(),
     /** Examples by run and set. */
     sources: z.array(z.strictObject({ run: z.string(), set: z.string(), examples: count })),
   }),

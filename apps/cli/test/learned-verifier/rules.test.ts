@@ -9,6 +9,7 @@ import { END_OF_TURN, TURN_OPENING, writePolicy } from "../../src/conformance/po
 import {
   balancedExamples,
   examplesDigest,
+  familyBy,
   type JudgedAttempt,
   splitTasks,
 } from "../../src/learned-verifier/examples.js";
@@ -137,6 +138,25 @@ describe("the choice of attempts", () => {
         expect(split.heldOut.size).toBeGreaterThan(0);
         expect(Math.abs(split.heldOut.size - share * names.length)).toBeLessThanOrEqual(1);
         expect(splitTasks([...names].reverse(), share, seed)).toEqual(split);
+      }),
+    );
+  });
+
+  test("keeps a family of tasks on one side", () => {
+    const family = familyBy(/^(.+)-\d+$/);
+    expect(["a-1", "a-22", "b-1", "c"].map(family)).toEqual(["a", "a", "b", "c"]);
+    const tasks = fc.uniqueArray(
+      fc.tuple(fc.constantFrom("a", "b", "c", "d"), fc.nat(20)).map(([name, at]) => `${name}-${at}`),
+      { minLength: 2 },
+    );
+    fc.assert(
+      fc.property(tasks, fc.nat(), (names, seed) => {
+        const { trained, heldOut } = splitTasks(names, 0.3, seed, family);
+        expect([...trained, ...heldOut].sort()).toEqual([...names].sort());
+        const families = (side: ReadonlySet<string>) => new Set([...side].map(family));
+        for (const name of families(heldOut)) expect(families(trained)).not.toContain(name);
+        if (new Set(names.map(family)).size > 1)
+          expect(Math.min(trained.size, heldOut.size)).toBeGreaterThan(0);
       }),
     );
   });
