@@ -8,6 +8,7 @@ import { MortiseError } from "@mortise/contracts";
 import { createPolicyModel, openCheckpoint } from "@mortise/policy";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { refuseExisting, writeFileWhole } from "../export/write-export.js";
+import { seenTasks } from "../learned-verifier/examples.js";
 import { Judge } from "../learned-verifier/judge.js";
 import { judgedAttempts, type ReadAttempts } from "../learned-verifier/judged-attempts.js";
 import { scoringLines, trainedLines } from "../learned-verifier/lines.js";
@@ -121,8 +122,9 @@ async function score(runIds: readonly string[], flags: ScoreFlags, output: Outpu
   for (const place of scoresPlace(flags)) refuseExisting(place);
   const { checkpoint, manifest } = await openVerifier(flags.verifier);
   const read = await readAttempts(runIds, flags);
-  const trainedTasks = new Set(manifest.trainedTasks);
-  const unseen = read.attempts.filter(({ task }) => !trainedTasks.has(task));
+  const { family } = manifest.data;
+  const isSeen = seenTasks(manifest.trainedTasks, family === null ? undefined : new RegExp(family));
+  const unseen = read.attempts.filter(({ task }) => !isSeen(task));
   if (unseen.length === 0) throw nothingToScore(read.attempts.length);
   const encoder = new PromptEncoder(checkpoint, manifest.maxTokens);
   const model = await createPolicyModel(checkpoint.config, { backend: "embedded" });
@@ -133,7 +135,7 @@ async function score(runIds: readonly string[], flags: ScoreFlags, output: Outpu
   const trainedOn = read.attempts.length - unseen.length;
   const leftOut = toldLeftOut(read, tooLong);
   printResult(output, { verifier: resolve(flags.verifier), trainedOn, leftOut, sets }, () => [
-    `${rows.length} attempts scored; ${trainedOn} are at tasks it was trained on and were not`,
+    `${rows.length} attempts scored; ${trainedOn} are at tasks it was trained on, or at their kin, and were not`,
     ...sets.flatMap(scoringLines),
   ]);
 }

@@ -26,14 +26,15 @@ export interface TaskSplit {
 /**
  * X1. Families of tasks in the order of a seeded digest; the first of them are held out.
  * @param share of the families that is held out, in (0, 1): rounded, and of two or more at least one on each side
- * @param family what tasks that teach the answers of each other have in common; each task its own when absent
+ * @param pattern of what tasks that teach the answers of each other have in common; each is its own family when absent
  */
 export function splitTasks(
   tasks: Iterable<string>,
   share: number,
   seed: number,
-  family: (task: string) => string = (task) => task,
+  pattern?: RegExp,
 ): TaskSplit {
+  const family = familyBy(pattern);
   const known = [...new Set(tasks)];
   const families = ranked([...new Set(known.map(family))], (name) => `${seed}/${name}`);
   const count = Math.min(Math.max(Math.round(share * families.length), 1), Math.max(families.length - 1, 0));
@@ -44,10 +45,17 @@ export function splitTasks(
   };
 }
 
-/** What a pattern's first group, or the whole match, finds in a task's name; the name itself where it finds nothing. */
-export function familyBy(pattern: RegExp): (task: string) => string {
+/** Whether a task or another of its family was trained on. */
+export function seenTasks(trained: readonly string[], pattern?: RegExp): (task: string) => boolean {
+  const family = familyBy(pattern);
+  const seen = new Set(trained.map(family));
+  return (task) => seen.has(family(task));
+}
+
+/** What the pattern's first group, or the whole match, finds in a task's name; the name itself where it finds nothing. */
+function familyBy(pattern: RegExp | undefined): (task: string) => string {
   return (task) => {
-    const found = pattern.exec(task);
+    const found = pattern?.exec(task);
     return found?.[1] ?? found?.[0] ?? task;
   };
 }

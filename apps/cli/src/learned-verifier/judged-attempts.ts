@@ -5,7 +5,8 @@
 import { MortiseError } from "@mortise/contracts";
 import { isCounted } from "@mortise/evaluation";
 import { exportedTrials, type LeftOut } from "../export/exported-trial.js";
-import { type RunPlace, readRunHistory } from "../report/run-history.js";
+import type { RunPlace } from "../records/run-source.js";
+import { readRunHistory } from "../report/run-history.js";
 import { runText } from "../report/run-text.js";
 import { setsOf, trialFacts } from "../report/trial-facts.js";
 import type { JudgedAttempt } from "./examples.js";

@@ -3,7 +3,7 @@
  */
 import { MortiseError } from "@mortise/contracts";
 import { type Checkpoint, createPolicyModel } from "@mortise/policy";
-import { balancedExamples, examplesDigest, familyBy, type JudgedAttempt, splitTasks } from "./examples.js";
+import { balancedExamples, examplesDigest, type JudgedAttempt, splitTasks } from "./examples.js";
 import { Judge, type Lesson, type Progress } from "./judge.js";
 import type { ReadAttempts } from "./judged-attempts.js";
 import { PromptEncoder } from "./prompt-encoder.js";
@@ -38,7 +38,7 @@ export async function trainVerifier(
     attempts.map(({ task }) => task),
     wish.heldOutShare,
     wish.seed,
-    wish.family && familyBy(wish.family),
+    wish.family,
   );
   const shown = attempts
     .filter(({ task }) => split.trained.has(task))
