@@ -21,7 +21,7 @@ import type { z } from "zod";
 import { writePolicy } from "../../apps/cli/src/conformance/policy-files.js";
 import { provisionNatsServer } from "../../apps/cli/src/provision/nats-server/provision.js";
 import { type RunPaths, runPaths } from "../../apps/cli/src/quickstart/run-directory.js";
-import { LocalCluster } from "../../apps/cli/src/site/local-cluster.js";
+import { LocalCluster } from "../../apps/cli/src/site/processes/local-cluster.js";
 import { projectPaths } from "../../apps/cli/src/site/project-paths.js";
 
 /** Beyond what any harness sends here. */

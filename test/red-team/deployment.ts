@@ -22,7 +22,7 @@ import { stringify } from "smol-toml";
 import { writePolicy } from "../../apps/cli/src/conformance/policy-files.js";
 import { provisionNatsServer } from "../../apps/cli/src/provision/nats-server/provision.js";
 import { runPaths } from "../../apps/cli/src/quickstart/run-directory.js";
-import { LocalCluster } from "../../apps/cli/src/site/local-cluster.js";
+import { LocalCluster } from "../../apps/cli/src/site/processes/local-cluster.js";
 import { projectPaths } from "../../apps/cli/src/site/project-paths.js";
 
 const WINDOW_TOKENS = 20_000;

@@ -10,7 +10,7 @@ import {
 } from "@mortise/contracts";
 import { describe, expect, test } from "vitest";
 import { failedGates, summarise } from "../src/quickstart/summary.js";
-import type { RunRecords } from "../src/run-records.js";
+import type { RunRecords } from "../src/records/run-records.js";
 
 /** Tasks a, b, …, each with two attempts, of which so many solved. */
 const evaluation = (name: string, solved: readonly number[]) =>

@@ -2,7 +2,8 @@
 import { type Command, Option } from "commander";
 import { integrityLines, integrityOf } from "../integrity/integrity-report.js";
 import { type OutputOptions, printResult } from "../output.js";
-import { type RunPlace, withRun } from "../regrade/open-run.js";
+import type { RunPlace } from "../records/run-source.js";
+import { withRun } from "../regrade/open-run.js";
 
 export function addIntegrity(program: Command, output: () => OutputOptions): void {
   program

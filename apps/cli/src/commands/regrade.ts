@@ -7,8 +7,9 @@ import { hostname, userInfo } from "node:os";
 import { MortiseError } from "@mortise/contracts";
 import { type Command, Option } from "commander";
 import { type OutputOptions, printResult } from "../output.js";
+import type { RunPlace } from "../records/run-source.js";
 import { applyRegrades } from "../regrade/apply.js";
-import { type OpenedRun, type RunPlace, withRun } from "../regrade/open-run.js";
+import { type OpenedRun, withRun } from "../regrade/open-run.js";
 import { consequencesOf } from "../regrade/reconcile.js";
 import { type RegradedRun, type RegradedTrial, regradeRun } from "../regrade/regrade-run.js";
 import {

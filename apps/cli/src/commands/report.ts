@@ -4,9 +4,10 @@
  */
 import { type Command, Option } from "commander";
 import { type OutputOptions, printResult } from "../output.js";
+import type { RunPlace } from "../records/run-source.js";
 import { behavioursOf } from "../report/behaviours.js";
 import { comparisonLines, reportLines } from "../report/lines.js";
-import { type RunPlace, readRunHistory } from "../report/run-history.js";
+import { readRunHistory } from "../report/run-history.js";
 import {
   compareRuns,
   compareWithin,

@@ -12,10 +12,10 @@ import { preflight } from "../preflight.js";
 import { ProgressWatch } from "../quickstart/progress.js";
 import { failedGates, type Summary, summarise } from "../quickstart/summary.js";
 import { LineView, TerminalView, type View } from "../quickstart/view.js";
-import { readRunRecords } from "../run-records.js";
+import { readRunRecords } from "../records/run-records.js";
 import { listenForInterrupts } from "../site/interrupts.js";
 import { type OpenSite, openSite } from "../site/open-site.js";
-import { RunProcesses } from "../site/run-processes.js";
+import { RunProcesses } from "../site/processes/run-processes.js";
 import { makeTopology } from "../site-bus.js";
 
 const REFRESH_MS = 1_000;

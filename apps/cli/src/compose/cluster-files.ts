@@ -18,7 +18,7 @@ import {
   writeIdentities,
   writePrivate,
 } from "../provision/identity.js";
-import { miniHarness } from "../site/mini-harness.js";
+import { miniHarness } from "../site/files/mini-harness.js";
 import { projectRoot } from "../site/project-paths.js";
 
 /** Inside a container every service has these ports to itself. */

@@ -35,7 +35,7 @@ import { type ChooseReply, ScriptedEngine, startProxy } from "@mortise/proxy";
 import { readIdentity } from "../provision/identity.js";
 import { provisionNatsServer } from "../provision/nats-server/provision.js";
 import { runPaths } from "../quickstart/run-directory.js";
-import { LocalCluster } from "../site/local-cluster.js";
+import { LocalCluster } from "../site/processes/local-cluster.js";
 import { projectPaths } from "../site/project-paths.js";
 import { writePolicy } from "./policy-files.js";
 

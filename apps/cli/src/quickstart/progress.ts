@@ -15,7 +15,7 @@ import {
   TrainerService,
 } from "@mortise/contracts";
 import { type Bus, type Client, rpcClient, type ServicePresence } from "@mortise/kernel";
-import type { Presences } from "../site/presences.js";
+import type { Presences } from "../site/processes/presences.js";
 
 /** Asking must not hold up the view: a busy service is asked again a second later. */
 const ASK_DEADLINE_MS = 2_000;

@@ -2,8 +2,8 @@
  * Owns where the files of a quick start lie: those of a site of its own, and those of its run. Creates nothing.
  */
 import { join } from "node:path";
+import { type SitePaths, sitePaths } from "../site/files/site-paths.js";
 import type { ProjectPaths } from "../site/project-paths.js";
-import { type SitePaths, sitePaths } from "../site/site-paths.js";
 
 export interface RunPaths extends SitePaths {
   readonly run: string;

@@ -6,11 +6,11 @@ import { existsSync } from "node:fs";
 import { readSiteConfig } from "@mortise/kernel";
 import { writePrivate } from "../provision/identity.js";
 import type { SandboxRuntime } from "../provision/runc.js";
-import { miniHarness } from "../site/mini-harness.js";
+import { miniHarness } from "../site/files/mini-harness.js";
+import { siteFileText } from "../site/files/site-file.js";
+import type { SitePaths } from "../site/files/site-paths.js";
 import { freePort, isFree } from "../site/ports.js";
 import type { ProjectPaths } from "../site/project-paths.js";
-import { siteFileText } from "../site/site-file.js";
-import type { SitePaths } from "../site/site-paths.js";
 
 export interface SiteFacts {
   readonly natsUrl: string;

@@ -5,7 +5,7 @@
 import { foldLedger } from "@mortise/capture";
 import type { EvaluationRecord, Ledger } from "@mortise/contracts";
 import { clusteredRise } from "@mortise/objectives";
-import type { RunRecords } from "../run-records.js";
+import type { RunRecords } from "../records/run-records.js";
 
 /** A sampled log-probability may differ from the recomputed one by no more than this on one machine. */
 export const MAX_ABS_DELTA_LOGP = 1e-3;

@@ -3,8 +3,8 @@
  * once; does not judge and writes nothing.
  */
 import { createHash } from "node:crypto";
-import { type DescMessage, fromJson, type JsonValue, type MessageShape } from "@bufbuild/protobuf";
-import { readArchive, readBlob } from "@mortise/archiver";
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import { readBlob } from "@mortise/archiver";
 import {
   type Content,
   filter,
@@ -25,7 +25,8 @@ import {
   VerdictSchema,
 } from "@mortise/contracts";
 import type { Bus } from "@mortise/kernel";
-import { readAll } from "../run-records.js";
+import { readAll } from "../records/run-records.js";
+import { archivedMessages } from "../records/run-source.js";
 
 /** A message with its sequence on its stream. */
 export interface Stored<T> {
@@ -128,8 +129,8 @@ export async function readArchivedVerdicts(directory: string, run: string): Prom
     schema: D,
     take: (message: MessageShape<D>, sequence: bigint) => void,
   ) => {
-    for (const { record, sequence } of await readArchive(directory, run, table))
-      take(fromJson(schema, record as JsonValue, { ignoreUnknownFields: true }), BigInt(sequence as bigint));
+    for (const { message, sequence } of await archivedMessages(directory, run, { table, schema }))
+      take(message, sequence);
   };
   await read("verdicts", VerdictSchema, (verdict, sequence) => found.verdict(verdict, sequence));
   await read("regrades", RegradeSchema, (regrade, sequence) => found.regrade(regrade, sequence));

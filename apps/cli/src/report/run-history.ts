@@ -5,15 +5,13 @@
  * H1  Of a trial only its last word counts: the transition that closed it, and the last judgement of its evidence.
  */
 import { existsSync } from "node:fs";
-import { join } from "node:path";
-import { type DescMessage, fromJson, type JsonValue, type MessageShape } from "@bufbuild/protobuf";
-import { readArchive, readTurns } from "@mortise/archiver";
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import { readTurns } from "@mortise/archiver";
 import {
   CaptureRecordSchema,
   EvaluationProtocol,
   EvaluationRecordSchema,
   filter,
-  MortiseError,
   type Regrade,
   RegradeSchema,
   type RunConfig,
@@ -22,7 +20,6 @@ import {
   SandboxReportSchema,
   type SessionSealed,
   SessionSealedSchema,
-  type SiteConfig,
   TrialState,
   type TrialTransition,
   TrialTransitionSchema,
@@ -30,11 +27,11 @@ import {
   type Verdict,
   VerdictSchema,
 } from "@mortise/contracts";
-import { type Bus, parseStrict, readRunConfig, readSiteConfig } from "@mortise/kernel";
+import { type Bus, parseStrict, readRunConfig } from "@mortise/kernel";
 import { runPaths } from "../quickstart/run-directory.js";
-import { readAll } from "../run-records.js";
+import { readAll } from "../records/run-records.js";
+import { archivedMessages, type RunPlace, unknownRun, withRunSource } from "../records/run-source.js";
 import { projectPaths } from "../site/project-paths.js";
-import { connectIfUp } from "../site-bus.js";
 
 export interface RunHistory {
   readonly run: string;
@@ -58,34 +55,15 @@ export interface RunHistory {
   readonly turns: readonly Turn[];
 }
 
-export interface RunPlace {
-  /** Site file of a run that is not a quick start. */
-  readonly site?: string | undefined;
-  /** Archive directory to read instead of the streams. */
-  readonly archive?: string | undefined;
-}
-
 /** @throws MortiseError MORTISE_OPERATOR_RUN_UNKNOWN when nothing is recorded of the run */
 export async function readRunHistory(run: string, place: RunPlace): Promise<RunHistory> {
-  const local = runPaths(projectPaths(), run);
-  const siteFile = place.site ?? (existsSync(local.site) ? local.site : undefined);
-  const site = siteFile === undefined ? undefined : await readSiteConfig(siteFile);
-  const bus = place.archive === undefined && site !== undefined ? await connectIfUp(site) : undefined;
-  if (bus !== undefined) {
-    try {
-      return known(await fromStreams(bus, run));
-    } finally {
-      await bus.close();
-    }
-  }
-  const config = existsSync(local.run) ? await readRunConfig(local.run) : undefined;
-  const directory = place.archive ?? (site && archiveOf(site));
-  if (directory === undefined) throw unknown(run);
-  return known(await fromArchive(directory, run, config));
-}
-
-export function archiveOf({ archiver, state }: SiteConfig): string {
-  return archiver.directory ?? join(state.directory, "archive");
+  return withRunSource(run, place, async ({ records }) => {
+    if (records.kind === "bus") return known(await fromStreams(records.bus, run));
+    const { run: file } = runPaths(projectPaths(), run);
+    return known(
+      await fromArchive(records.directory, run, existsSync(file) ? await readRunConfig(file) : undefined),
+    );
+  });
 }
 
 /** @param captures whether turns are wanted; a closed trial's own record has its seal all the same */
@@ -118,10 +96,7 @@ export async function fromArchive(
 ): Promise<RunHistory> {
   const told = new Told();
   const records = async <D extends DescMessage>(table: string, schema: D): Promise<MessageShape<D>[]> =>
-    (await readArchive(directory, run, table)).map(({ record }) =>
-      // An archive may be of a newer version, whose further fields mean nothing here.
-      fromJson(schema, record as JsonValue, { ignoreUnknownFields: true }),
-    );
+    (await archivedMessages(directory, run, { table, schema })).map(({ message }) => message);
   told.turns.push(...(await readTurns(directory, run)));
   for (const seal of await records("seals", SessionSealedSchema)) told.seals.set(seal.trial, seal);
   for (const one of await records("transitions", TrialTransitionSchema)) told.transition(one);
@@ -192,14 +167,6 @@ async function storedConfig(bus: Bus, run: string): Promise<RunConfig | undefine
 }
 
 function known(history: RunHistory): RunHistory {
-  if (history.closed.length === 0 && history.turns.length === 0) throw unknown(history.run);
+  if (history.closed.length === 0 && history.turns.length === 0) throw unknownRun(history.run);
   return history;
-}
-
-function unknown(run: string): MortiseError {
-  return new MortiseError({
-    code: "MORTISE_OPERATOR_RUN_UNKNOWN",
-    message: `Nothing is recorded of a run ${run}.`,
-    detail: { field: "runId" },
-  });
 }

@@ -6,8 +6,8 @@ import { MortiseError, SERVICE_NAMES, type ServiceName, type SiteConfig } from "
 import { type Bus, readSiteConfig } from "@mortise/kernel";
 import { readIdentity } from "../provision/identity.js";
 import { connectIfUp } from "../site-bus.js";
-import { Presences } from "./presences.js";
-import { RUN_SERVICES } from "./services.js";
+import { Presences } from "./processes/presences.js";
+import { RUN_SERVICES } from "./processes/services.js";
 
 /** Much more than a bus of this machine takes, also on a busy one. */
 const CONNECT_TIMEOUT_MS = 10_000;

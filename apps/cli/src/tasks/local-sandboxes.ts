@@ -12,8 +12,8 @@ import { provisionSandboxRuntime } from "../provision/runc.js";
 import { runPaths } from "../quickstart/run-directory.js";
 import { writeSiteFile } from "../quickstart/site.js";
 import { listenForInterrupts } from "../site/interrupts.js";
-import { LocalCluster } from "../site/local-cluster.js";
-import { NewestManager } from "../site/newest-manager.js";
+import { LocalCluster } from "../site/processes/local-cluster.js";
+import { NewestManager } from "../site/processes/newest-manager.js";
 import { projectPaths } from "../site/project-paths.js";
 
 export interface LocalSandboxes {

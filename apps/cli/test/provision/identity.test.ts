@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BUS_USERS, createIdentities, readIdentity, writeIdentities } from "../../src/provision/identity.js";
 import { provisionNatsServer } from "../../src/provision/nats-server/provision.js";
 import { runPaths } from "../../src/quickstart/run-directory.js";
-import { startNatsServer } from "../../src/site/nats-process.js";
+import { startNatsServer } from "../../src/site/processes/nats-process.js";
 import { projectPaths } from "../../src/site/project-paths.js";
 import { Supervisor } from "../../src/supervisor/supervisor.js";
 

@@ -7,7 +7,7 @@ import { basename, dirname, extname, resolve } from "node:path";
 import { HARNESS_ADAPTERS, type HarnessSettings, SiteConfig } from "@mortise/contracts";
 import { loadToml, nearestName, parseStrict } from "@mortise/kernel";
 import { z } from "zod";
-import { miniHarness } from "../mini-harness.js";
+import { miniHarness } from "../files/mini-harness.js";
 import { projectRoot } from "../project-paths.js";
 import { underFlag, wrong } from "../refusal.js";
 

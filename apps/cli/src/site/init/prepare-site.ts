@@ -21,12 +21,12 @@ import {
 import { readGreeting } from "../../provision/nats-server/version.js";
 import type { SandboxRuntime } from "../../provision/runc.js";
 import { assertSandboxWishes } from "../../sandbox-wishes.js";
-import { withoutUser } from "../local-cluster.js";
-import { natsConfText } from "../nats-conf.js";
+import { natsConfText } from "../files/nats-conf.js";
+import { siteFileText } from "../files/site-file.js";
+import { pathsOfSite, type SitePaths, sitePaths } from "../files/site-paths.js";
 import { freePort } from "../ports.js";
+import { withoutUser } from "../processes/local-cluster.js";
 import { underFlag, wrong } from "../refusal.js";
-import { siteFileText } from "../site-file.js";
-import { pathsOfSite, type SitePaths, sitePaths } from "../site-paths.js";
 import { assertImages, type BackendWish, chooseBackend, limitsFor } from "./backend.js";
 import { chooseEngine } from "./engine.js";
 import { chooseHarness, nameOfHarness } from "./harness.js";

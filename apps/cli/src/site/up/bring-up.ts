@@ -11,13 +11,13 @@ import { assertFreeSpace } from "../../free-space.js";
 import { readIdentities } from "../../provision/identity.js";
 import { type NatsServer, provisionNatsServer } from "../../provision/nats-server/provision.js";
 import { readGreeting } from "../../provision/nats-server/version.js";
+import { pathsOfSite, type SitePaths } from "../files/site-paths.js";
 import { Interrupted, listenForInterrupts } from "../interrupts.js";
-import { LocalCluster, type NatsAddress } from "../local-cluster.js";
 import { SHARED_SERVICES } from "../open-site.js";
 import { type Owner, takeOwnership } from "../owner-lock.js";
 import { awaitFreePorts, type WantedPort } from "../ports.js";
+import { LocalCluster, type NatsAddress } from "../processes/local-cluster.js";
 import { projectPaths } from "../project-paths.js";
-import { pathsOfSite, type SitePaths } from "../site-paths.js";
 import type { SiteView } from "./view.js";
 
 const REFRESH_MS = 1_000;

@@ -8,9 +8,9 @@ import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type ErrorCode, MortiseError } from "@mortise/contracts";
 import { readSiteConfig, sleep } from "@mortise/kernel";
+import { pathsOfSite } from "../files/site-paths.js";
 import { type Owner, readOwner } from "../owner-lock.js";
 import { withoutMeaning } from "../refusal.js";
-import { pathsOfSite } from "../site-paths.js";
 
 const LOOK_INTERVAL_MS = 100;
 /** Sandboxes, verifier, trainer, proxy and bus drain one after the other, each within 28 s. */

@@ -5,10 +5,10 @@
 import { readSiteConfig, type ServicePresence } from "@mortise/kernel";
 import { managerWarnings, withManagers } from "../../sandbox-managers.js";
 import { connectIfUp } from "../../site-bus.js";
+import { pathsOfSite } from "../files/site-paths.js";
 import { SHARED_SERVICES } from "../open-site.js";
 import { type Owner, readOwner } from "../owner-lock.js";
-import { Presences } from "../presences.js";
-import { pathsOfSite } from "../site-paths.js";
+import { Presences } from "../processes/presences.js";
 import { runsOn } from "./view.js";
 
 /** Of what services say of themselves, what tells them apart. */

@@ -4,9 +4,9 @@
  */
 import { join } from "node:path";
 import type { ServiceName } from "@mortise/contracts";
-import type { ProcessSpec } from "../supervisor/supervisor.js";
+import type { ProcessSpec } from "../../supervisor/supervisor.js";
+import type { ProjectPaths } from "../project-paths.js";
 import { NATS_PROCESS } from "./nats-process.js";
-import type { ProjectPaths } from "./project-paths.js";
 
 /** One process per run; the others serve every run. */
 export const RUN_SERVICES: ReadonlySet<ServiceName> = new Set(["scheduler", "trainer"]);

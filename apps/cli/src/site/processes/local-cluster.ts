@@ -25,15 +25,15 @@ import {
   identitiesFromUrl,
   readIdentities,
   writeIdentities,
-} from "../provision/identity.js";
-import type { NatsServer } from "../provision/nats-server/provision.js";
-import { type ProcessSpec, Supervisor } from "../supervisor/supervisor.js";
-import { writeNatsUsers } from "./nats-conf.js";
+} from "../../provision/identity.js";
+import type { NatsServer } from "../../provision/nats-server/provision.js";
+import { type ProcessSpec, Supervisor } from "../../supervisor/supervisor.js";
+import { writeNatsUsers } from "../files/nats-conf.js";
+import type { SitePaths } from "../files/site-paths.js";
+import type { ProjectPaths } from "../project-paths.js";
 import { startNatsServer, startSiteNatsServer } from "./nats-process.js";
 import { Presences } from "./presences.js";
-import type { ProjectPaths } from "./project-paths.js";
 import { RUN_SERVICES, STOP_ORDER, serviceSpec } from "./services.js";
-import type { SitePaths } from "./site-paths.js";
 
 const START_TIMEOUT_MS = 60_000;
 /** What a failed process said last, for the error. */

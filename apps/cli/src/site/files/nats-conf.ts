@@ -3,7 +3,7 @@
  * that is written anew at every start, because their permissions belong to the version of Mortise.
  */
 import { dirname, join, relative } from "node:path";
-import { type Identities, natsUsers, writePrivate } from "../provision/identity.js";
+import { type Identities, natsUsers, writePrivate } from "../../provision/identity.js";
 import type { SitePaths } from "./site-paths.js";
 
 const USERS = "nats-users.conf";

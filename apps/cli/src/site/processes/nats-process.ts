@@ -7,9 +7,9 @@ import { mkdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { MortiseError } from "@mortise/contracts";
 import { sleep } from "@mortise/kernel";
-import { type Identities, natsServerConfig, writePrivate } from "../provision/identity.js";
-import type { Supervisor } from "../supervisor/supervisor.js";
-import type { SitePaths } from "./site-paths.js";
+import { type Identities, natsServerConfig, writePrivate } from "../../provision/identity.js";
+import type { Supervisor } from "../../supervisor/supervisor.js";
+import type { SitePaths } from "../files/site-paths.js";
 
 export const NATS_PROCESS = "nats-server";
 const ANY_PORT = -1;

@@ -5,8 +5,8 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { MortiseError, type ServiceName, type SiteConfig } from "@mortise/contracts";
-import { type ProcessStatus, Supervisor } from "../supervisor/supervisor.js";
-import { projectPaths } from "./project-paths.js";
+import { type ProcessStatus, Supervisor } from "../../supervisor/supervisor.js";
+import { projectPaths } from "../project-paths.js";
 import { RUN_SERVICES, STOP_ORDER, serviceSpec } from "./services.js";
 
 export interface RunProcessesOptions {
