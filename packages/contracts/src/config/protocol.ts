@@ -10,7 +10,11 @@ const ms = z.int().min(1);
 /** A text with no place for the task's own words would give every task the same instruction. */
 export const Instruction = z
   .string()
-  .refine((text) => text.includes("{instruction}"), "must contain {instruction}");
+  .refine((text) => text.includes("{instruction}"), "must contain {instruction}")
+  .default("{instruction}")
+  .describe(
+    "What a task's instruction becomes before the harness sees it; `{instruction}` and `{tests}`, the place of shown tests, are replaced.",
+  );
 
 export const Rendering = {
   history: z
@@ -31,6 +35,18 @@ export const Rendering = {
     .describe(
       "The chat template's enable_thinking. template: as the template has it; what a harness asks for is only recorded (C8).",
     ),
+};
+
+/** Of a sandbox, in place of what its task asks for. */
+export const SandboxLimits = {
+  cpus: z
+    .number()
+    .positive()
+    .optional()
+    .describe("CPUs, whatever the task asks for; the site's limit holds."),
+  memoryBytes: z.int().min(16_777_216).optional().describe("Memory, bytes; as cpus."),
+  pids: z.int().min(8).optional().describe("Processes and threads; as cpus."),
+  diskBytes: z.int().min(1_048_576).optional().describe("Bytes an agent may change; as cpus."),
 };
 
 /** What a run may ask of every sandbox an agent works in, beyond the task. */
@@ -82,21 +98,12 @@ export const EvaluationProtocol = z.strictObject({
         .default(2_400_000)
         .describe("Wall clock of the agent, if the task names no lower one."),
       verifyTimeoutMs: ms.default(1_800_000).describe("Wall clock of one test run."),
-      cpus: z
-        .number()
-        .positive()
-        .optional()
-        .describe("CPUs, whatever the task asks for; the site's limit holds."),
-      memoryBytes: z.int().min(16_777_216).optional().describe("Memory, bytes; as cpus."),
-      pids: z.int().min(8).optional().describe("Processes and threads; as cpus."),
-      diskBytes: z.int().min(1_048_576).optional().describe("Bytes an agent may change; as cpus."),
+      ...SandboxLimits,
     })
     .prefault({}),
   prompt: z
     .strictObject({
-      instruction: Instruction.default("{instruction}").describe(
-        "What a task's instruction becomes before the harness sees it; `{instruction}` and `{tests}`, the place of shown tests, are replaced.",
-      ),
+      instruction: Instruction,
       ...Rendering,
     })
     .prefault({}),

@@ -4,7 +4,14 @@
  */
 import { z } from "zod";
 import { EngineConfig } from "./engine.js";
-import { AgentNetwork, EvaluationProtocol, Instruction, Rendering, ShownTests } from "./protocol.js";
+import {
+  AgentNetwork,
+  EvaluationProtocol,
+  Instruction,
+  Rendering,
+  SandboxLimits,
+  ShownTests,
+} from "./protocol.js";
 
 const id = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
 const probability = z.number().min(0).max(1);
@@ -36,17 +43,6 @@ const Multipliers = z.strictObject({
   setup: factor.describe("Of setupTimeoutMs."),
   agent: factor.describe("Of the task's own agent timeout, or agentTimeoutMs if that is lower."),
   verify: factor.describe("Of the task's own verifier timeout, or verifyTimeoutMs if that is lower."),
-});
-
-const Limits = z.strictObject({
-  cpus: z
-    .number()
-    .positive()
-    .optional()
-    .describe("CPUs, whatever the task asks for; the site's limit holds."),
-  memoryBytes: z.int().min(16_777_216).optional().describe("Memory, bytes; as cpus."),
-  pids: z.int().min(8).optional().describe("Processes and threads; as cpus."),
-  diskBytes: z.int().min(1_048_576).optional().describe("Bytes an agent may change; as cpus."),
 });
 
 export const RunConfig = z.strictObject({
@@ -119,7 +115,7 @@ export const RunConfig = z.strictObject({
         .default(60_000)
         .describe("Wall clock of ending a sandbox, reading the change and reporting it."),
       multipliers: Multipliers.prefault({}),
-      limits: Limits.prefault({}),
+      limits: z.strictObject(SandboxLimits).prefault({}),
       mounts: z
         .array(
           z.strictObject({
@@ -138,9 +134,7 @@ export const RunConfig = z.strictObject({
         )
         .default([])
         .describe("Empty writable directories that do not count against the disk limit."),
-      instruction: Instruction.default("{instruction}").describe(
-        "What a task's instruction becomes before the harness sees it; `{instruction}` and `{tests}`, the place of shown tests, are replaced.",
-      ),
+      instruction: Instruction,
       network: AgentNetwork,
       shownTests: ShownTests,
       unproven: z
