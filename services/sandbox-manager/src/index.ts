@@ -13,7 +13,7 @@ export {
   type PlugInContext,
 } from "./backend/plug-in.js";
 export { ProcessBackend } from "./backend/process/backend.js";
-export { listenerLine } from "./backend/relay.js";
+export { listenerLine, ModelRelay, type OuterEnd } from "./backend/relay.js";
 export { RuncBackend } from "./backend/runc/backend.js";
 export { RuncImages as LayeredImages } from "./backend/runc/images.js";
 export { shownBelow } from "./backend/runc/layers.js";

@@ -9,9 +9,15 @@ import {
   type StartInvocation,
 } from "@mortise/contracts";
 import { fromUnknown, type Log } from "@mortise/kernel";
-import { type ExecResult, encodePatch, environmentOf, type ShelvedHarness } from "@mortise/sandbox-manager";
+import {
+  type ExecResult,
+  encodePatch,
+  environmentOf,
+  type ModelRelay,
+  type ShelvedHarness,
+} from "@mortise/sandbox-manager";
 import { withoutSecrets } from "@mortise/tasks";
-import { ModelForwarder } from "../model-forwarder.js";
+import { openForwarder } from "../model-forwarder.js";
 import type { AgentPlace, PlaceProvider } from "../place/types.js";
 
 const OUTPUT_TAIL_BYTES = 4096;
@@ -33,18 +39,19 @@ export async function perform(order: PerformOrder, tools: PerformTools): Promise
   const { request, signal } = order;
   const times = { prepareMs: 0, agentMs: 0, collectMs: 0 };
   const since = performance.now();
-  let forwarder: ModelForwarder | undefined;
+  let forwarder: ModelRelay | undefined;
   let place: AgentPlace | undefined;
   let harness: ShelvedHarness | undefined;
   try {
     order.onPhase("preparing");
-    forwarder = await ModelForwarder.open(request.model);
+    const opened = await openForwarder(request.model);
+    forwarder = opened.relay;
     const limit = AbortSignal.timeout(tools.prepareTimeoutMs);
     harness = await tools.places.harness(request.harness);
     place = await tools.places.make({
       request,
       harness,
-      modelPort: forwarder.port,
+      modelPort: opened.port,
       signal: AbortSignal.any([signal, limit]),
     });
     const facts = factsOf(request, place);
@@ -89,7 +96,7 @@ async function collected(facts: {
   readonly place: AgentPlace;
   readonly harness: ShelvedHarness;
   readonly result: ExecResult;
-  readonly forwarder: ModelForwarder;
+  readonly forwarder: ModelRelay;
   readonly times: Times;
 }): Promise<InvocationResult> {
   const { request, place, harness, result, forwarder, times } = facts;

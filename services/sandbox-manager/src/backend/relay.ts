@@ -26,20 +26,28 @@ export interface InnerEnd extends Duplex {
   destroySoon(): void;
 }
 
+/** A connection to the proxy that is being made, and the event that says it stands. */
+export interface OuterEnd {
+  readonly socket: net.Socket;
+  readonly ready: "connect" | "secureConnect";
+}
+
 /** What a connection to the proxy begins with (L2); empty without a key. */
 export function listenerLine({ listenerKey }: Pick<ModelAddress, "listenerKey">): string {
   return listenerKey === undefined ? "" : `@mortise/1 ${listenerKey}\r\n`;
 }
 
 export class ModelRelay {
-  readonly #upstream: ModelAddress;
+  readonly #line: string;
+  readonly #connect: () => OuterEnd;
   readonly #server: net.Server;
   readonly #sockets = new Set<Duplex>();
   readonly #times = new RequestTimes();
   #isUnreachable = false;
 
-  private constructor(upstream: ModelAddress) {
-    this.#upstream = upstream;
+  private constructor(upstream: ModelAddress, connect = () => plainly(upstream)) {
+    this.#line = listenerLine(upstream);
+    this.#connect = connect;
     this.#server = new net.Server({ noDelay: true }, (inner) => this.join(inner));
     this.#server.maxConnections = MAX_CONNECTIONS;
   }
@@ -56,9 +64,15 @@ export class ModelRelay {
     return relay;
   }
 
-  /** Opens a listener of its own on a free loopback port, for sandboxes that share the host's network. */
-  static async open(upstream: ModelAddress): Promise<{ relay: ModelRelay; port: number }> {
-    const relay = new ModelRelay(upstream);
+  /**
+   * Opens a listener of its own on a free loopback port, for sandboxes that share the host's network.
+   * @param connect begins a connection to the proxy; plain TCP when absent
+   */
+  static async open(
+    upstream: ModelAddress,
+    connect?: () => OuterEnd,
+  ): Promise<{ relay: ModelRelay; port: number }> {
+    const relay = new ModelRelay(upstream, connect);
     await relay.#listening({ host: "127.0.0.1", port: 0 });
     return { relay, port: (relay.#server.address() as net.AddressInfo).port };
   }
@@ -102,8 +116,7 @@ export class ModelRelay {
   /** Connects to the proxy, again and again until the deadline (L1). Nothing is read from `inner` before that. */
   #reach(inner: InnerEnd, deadline: number): void {
     if (inner.destroyed) return;
-    const upstream = this.#upstream;
-    const outer = net.connect({ host: upstream.host, port: upstream.port, noDelay: true });
+    const { socket: outer, ready } = this.#connect();
     this.#sockets.add(outer);
     outer.once("close", () => this.#sockets.delete(outer));
     const onRefused = () => {
@@ -116,15 +129,14 @@ export class ModelRelay {
       inner.destroy();
     };
     outer.once("error", onRefused);
-    outer.once("connect", () => {
+    outer.once(ready, () => {
       outer.off("error", onRefused);
       this.#isUnreachable = false;
       if (inner.destroyed) {
         outer.destroy();
         return;
       }
-      const line = listenerLine(upstream);
-      if (line !== "") outer.write(line);
+      if (this.#line !== "") outer.write(this.#line);
       this.#splice(inner, outer);
     });
   }
@@ -135,6 +147,10 @@ export class ModelRelay {
     outer.on("data", () => this.#times.received(inner, performance.now()));
     inner.once("close", () => this.#times.closed(inner, performance.now()));
   }
+}
+
+function plainly({ host, port }: ModelAddress): OuterEnd {
+  return { socket: net.connect({ host, port, noDelay: true }), ready: "connect" };
 }
 
 /** Either end failing ends both; the harness sees a broken connection and retries, as it would anywhere. */
