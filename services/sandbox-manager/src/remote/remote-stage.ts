@@ -7,18 +7,15 @@
  * S2  The change goes to grading as one taken here does, or not at all (change.ts).
  */
 import { ERROR_CATALOGUE, type InvocationResult, type LaunchWork, MortiseError } from "@mortise/contracts";
-import { withoutSecrets } from "@mortise/tasks";
 import type { DiffLimits, ExecResult, Usage } from "../backend/types.js";
 import { putContent } from "../content-store.js";
 import { limitsFor, patchLimits } from "../limits.js";
-import { encodePatch } from "../patch/codec.js";
 import type { ShelvedTask } from "../shelf/tasks.js";
 import type { AgentOrder, AgentStage } from "../trial/agent-stage.js";
-import { type EndTools, leftOutOf, type TrialEnd } from "../trial/end.js";
+import { type EndTools, type TrialEnd, trialEnd } from "../trial/end.js";
 import type { RemoteEntry } from "../trial/lease-journal.js";
 import type { ManagerContext } from "../trial/manager-context.js";
 import type { ProofInit } from "../trial/reports.js";
-import { terminationOf } from "../trial/termination.js";
 import { ConnectionBroke, type RemoteHandle } from "./agent.js";
 import { changeOf } from "./change.js";
 import { carryOut, type Following, takeUp } from "./follow.js";
@@ -167,35 +164,18 @@ export class RemoteStage implements AgentStage {
   async end(result: ExecResult, tools: EndTools): Promise<TrialEnd> {
     const answer = this.#result;
     const patch = answer && (await changeOf(answer, this.task.workspace, this.#tools.limits));
-    const end = answer?.end ?? { kind: "agent-crash" as const, reason: "" };
-    const termination = terminationOf({
-      result,
-      isModelUnreachable: answer?.isModelUnreachable ?? false,
-      end,
-      ...(patch === undefined ? {} : { patch }),
-    });
-    const why = withoutSecrets(end.reason, tools.secrets);
-    const { outcome } = result;
-    return {
-      termination,
-      why,
-      ...(patch === undefined ? {} : { patch }),
-      report: {
-        exitCode: outcome.kind === "exited" ? outcome.code : 0,
-        signal: outcome.kind === "signalled" ? outcome.signal : "",
-        outputTail: withoutSecrets(answer?.outputTail ?? "", tools.secrets),
-        ending: why,
+    return trialEnd(
+      {
+        result,
+        isModelUnreachable: answer?.isModelUnreachable ?? false,
+        end: answer?.end ?? { kind: "agent-crash", reason: "" },
+        patch,
+        outputTail: answer?.outputTail ?? "",
         harnessVersion: answer?.harness.version ?? "",
-        ...(patch === undefined
-          ? {}
-          : {
-              patch: await putContent(tools.bus, await encodePatch(patch)),
-              patchEntries: patch.entries.length,
-              leftOut: leftOutOf(patch),
-            }),
-        ...(await this.#transcript(tools)),
+        more: await this.#transcript(tools),
       },
-    };
+      tools,
+    );
   }
 
   async keep(): Promise<undefined> {

@@ -4,6 +4,7 @@
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { SandboxEnded, SandboxEndedSchema, TerminationReason } from "@mortise/contracts";
+import type { HarnessEnd } from "@mortise/harness";
 import type { Bus } from "@mortise/kernel";
 import { withoutSecrets } from "@mortise/tasks";
 import type { ExecResult } from "../backend/types.js";
@@ -41,32 +42,57 @@ export interface EndTools {
 /** Quiesces the sandbox and takes what it leaves. */
 export async function endOf(prepared: Prepared, result: ExecResult, tools: EndTools): Promise<TrialEnd> {
   const { sandbox, harness } = prepared;
-  const { outcome } = result;
   const { isModelUnreachable } = sandbox;
   await sandbox.quiesce();
-  const hasResult = !["cancelled", "refused", "lost"].includes(outcome.kind);
+  const hasResult = !["cancelled", "refused", "lost"].includes(result.outcome.kind);
   const { patch, shownChanged } = hasResult ? await ownChange(prepared) : {};
-  const end = harness.ending(result);
-  const termination = terminationOf({
-    result,
-    isModelUnreachable,
-    end,
-    ...(patch === undefined ? {} : { patch }),
-  });
+  return trialEnd(
+    {
+      result,
+      isModelUnreachable,
+      end: harness.ending(result),
+      patch,
+      outputTail: outputTail(result),
+      harnessVersion: harness.version,
+      more: {
+        ...(shownChanged === undefined ? {} : { shownTestsChanged: shownChanged }),
+        ...(hasResult ? await transcriptOf(prepared, tools) : {}),
+      },
+    },
+    tools,
+  );
+}
+
+export interface Ended {
+  readonly result: ExecResult;
+  readonly isModelUnreachable: boolean;
+  readonly end: HarnessEnd;
+  readonly patch: Patch | undefined;
+  readonly outputTail: string;
+  readonly harnessVersion: string;
+  /** What the report says besides. */
+  readonly more: Partial<EndReport>;
+}
+
+/** What an agent left, here or elsewhere, as it is reported: without secrets, the change among the content. */
+export async function trialEnd(ended: Ended, tools: EndTools): Promise<TrialEnd> {
+  const { result, isModelUnreachable, end, patch, harnessVersion, more } = ended;
+  const { outcome } = result;
+  const known = patch === undefined ? {} : { patch };
+  const termination = terminationOf({ result, isModelUnreachable, end, ...known });
   const why = withoutSecrets(end.reason, tools.secrets);
   return {
     termination,
     why,
-    ...(patch === undefined ? {} : { patch }),
+    ...known,
     report: {
       exitCode: outcome.kind === "exited" ? outcome.code : 0,
       signal: outcome.kind === "signalled" ? outcome.signal : "",
-      outputTail: withoutSecrets(outputTail(result), tools.secrets),
+      outputTail: withoutSecrets(ended.outputTail, tools.secrets),
       ending: why,
-      harnessVersion: harness.version,
+      harnessVersion,
       ...(patch === undefined ? {} : await changeOf(patch, tools)),
-      ...(shownChanged === undefined ? {} : { shownTestsChanged: shownChanged }),
-      ...(hasResult ? await transcriptOf(prepared, tools) : {}),
+      ...more,
     },
   };
 }
@@ -93,7 +119,7 @@ async function changeOf(patch: Patch, { bus }: EndTools) {
 }
 
 /** How many changes are not in the patch, by reason. */
-export function leftOutOf({ skipped }: Patch): Record<string, number> {
+function leftOutOf({ skipped }: Patch): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { reason } of skipped) counts[reason] = (counts[reason] ?? 0) + 1;
   return counts;

@@ -8,13 +8,12 @@
  */
 import { realpathSync } from "node:fs";
 import path from "node:path";
-import { MortiseError } from "@mortise/contracts";
 import type Docker from "dockerode";
 import { hostPlatform } from "../../images/manifest.js";
-import { checkPaths } from "../mount-source.js";
 import type { AllowedHostRules } from "../network/index.js";
 import { claim, ownerMark, release } from "../owner.js";
 import { CgroupHost } from "../runc/cgroup.js";
+import { checkSpec, setupError } from "../setup-error.js";
 import { TreeStore } from "../tree-store.js";
 import {
   type Availability,
@@ -42,8 +41,6 @@ import type { EngineHost } from "./host/types.js";
 import { DockerImages } from "./images.js";
 import { RemoteHost } from "./remote/remote-host.js";
 import { DockerSandbox } from "./sandbox.js";
-
-const SANDBOX_ID = /^[A-Za-z0-9_-]{1,100}$/;
 
 export interface DockerOptions {
   readonly stateDirectory: string;
@@ -167,9 +164,7 @@ export class DockerBackend implements SandboxBackend {
 
   async create(spec: SandboxSpec): Promise<Sandbox> {
     const { owner, images, host } = this.#parts;
-    if (!SANDBOX_ID.test(spec.id)) throw setupError(`sandbox id ${JSON.stringify(spec.id)} is not allowed`);
-    if (this.#sandboxes.has(spec.id)) throw setupError(`sandbox ${spec.id} exists already`);
-    checkPaths(spec);
+    checkSpec(spec, this.#sandboxes.has(spec.id));
     const sandbox = await DockerSandbox.create(spec, {
       docker: this.#docker,
       owner,
@@ -224,8 +219,4 @@ function whyUnfit(
   return there === here
     ? undefined
     : `the Docker engine is on ${there} and this host on ${here}: the host image and harness runtimes are of this host`;
-}
-
-function setupError(message: string): MortiseError {
-  return new MortiseError({ code: "MORTISE_SANDBOX_SETUP", message });
 }

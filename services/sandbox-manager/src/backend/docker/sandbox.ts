@@ -2,9 +2,9 @@
  * Owns one container of the docker backend: an idle first process, commands as `exec`, and what its host does with it
  * from outside (host/types.ts). Does not choose images and does not know where the engine is.
  */
-import { MortiseError } from "@mortise/contracts";
 import type Docker from "dockerode";
 import { type Patch, sha256 } from "../../patch/patch.js";
+import { setupFailure } from "../setup-error.js";
 import {
   type Command,
   type DiffLimits,
@@ -75,12 +75,7 @@ export class DockerSandbox implements Sandbox {
       return sandbox;
     } catch (cause) {
       await sandbox.destroy();
-      if (cause instanceof MortiseError) throw cause;
-      throw new MortiseError({
-        code: "MORTISE_SANDBOX_SETUP",
-        message: `sandbox ${spec.id}: ${(cause as Error).message}`,
-        cause,
-      });
+      throw setupFailure(spec.id, cause);
     }
   }
 

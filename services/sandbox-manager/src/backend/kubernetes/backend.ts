@@ -10,11 +10,10 @@ import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { hostname } from "node:os";
 import path from "node:path";
-import { MortiseError } from "@mortise/contracts";
 import type { RegistryOptions } from "../../images/registry/registry-source.js";
 import { NoSuchDirectory } from "../docker/archive-tree.js";
-import { checkPaths } from "../mount-source.js";
 import { claim, ownerMark, release } from "../owner.js";
+import { checkSpec, setupError } from "../setup-error.js";
 import { TreeStore } from "../tree-store.js";
 import {
   type Availability,
@@ -39,7 +38,6 @@ import { PodSandbox } from "./sandbox.js";
 import type { KubernetesSettings } from "./settings.js";
 import { readTree } from "./workspace.js";
 
-const SANDBOX_ID = /^[A-Za-z0-9_-]{1,100}$/;
 /** Of a pod in which an image is only looked at. */
 const READER_LIMITS: Limits = {
   cpus: 1,
@@ -135,9 +133,7 @@ export class KubernetesBackend implements SandboxBackend {
 
   async create(spec: SandboxSpec): Promise<Sandbox> {
     const { owner, pods, images, settings } = this.#parts;
-    if (!SANDBOX_ID.test(spec.id)) throw setupError(`sandbox id ${JSON.stringify(spec.id)} is not allowed`);
-    if (this.#sandboxes.has(spec.id)) throw setupError(`sandbox ${spec.id} exists already`);
-    checkPaths(spec);
+    checkSpec(spec, this.#sandboxes.has(spec.id));
     const sandbox = await PodSandbox.create(spec, {
       cluster: this.#cluster!,
       pods,
@@ -217,8 +213,4 @@ export class KubernetesBackend implements SandboxBackend {
 export function podOwner(stateDirectory: string): string {
   const mark = ownerMark(stateDirectory);
   return createHash("sha256").update(`${mark} ${hostname()}`).digest("hex").slice(0, mark.length);
-}
-
-function setupError(message: string): MortiseError {
-  return new MortiseError({ code: "MORTISE_SANDBOX_SETUP", message });
 }

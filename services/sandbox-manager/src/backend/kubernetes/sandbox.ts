@@ -6,6 +6,7 @@ import { MortiseError } from "@mortise/contracts";
 import type { Patch } from "../../patch/patch.js";
 import { workspaceTar } from "../docker/workspace-tar.js";
 import { EMPTY_HOSTS } from "../runc/etc-files.js";
+import { setupFailure } from "../setup-error.js";
 import {
   type Command,
   type DiffLimits,
@@ -85,12 +86,7 @@ export class PodSandbox implements Sandbox {
       return sandbox;
     } catch (cause) {
       await sandbox.destroy();
-      if (cause instanceof MortiseError) throw cause;
-      throw new MortiseError({
-        code: "MORTISE_SANDBOX_SETUP",
-        message: `sandbox ${spec.id} (pod ${sandbox.#name}): ${(cause as Error).message}`,
-        cause,
-      });
+      throw setupFailure(`${spec.id} (pod ${sandbox.#name})`, cause);
     }
   }
 

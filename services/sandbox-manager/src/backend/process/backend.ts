@@ -13,8 +13,9 @@ import path from "node:path";
 import { MortiseError } from "@mortise/contracts";
 import { applyToDirectory } from "../../patch/apply.js";
 import { sha256 } from "../../patch/patch.js";
-import { checkPaths, sourceDirectory } from "../mount-source.js";
+import { sourceDirectory } from "../mount-source.js";
 import { claim, release } from "../owner.js";
+import { checkSpec, setupError } from "../setup-error.js";
 import { TreeStore } from "../tree-store.js";
 import type {
   Availability,
@@ -94,8 +95,7 @@ export class ProcessBackend implements SandboxBackend {
 
   async create(spec: SandboxSpec): Promise<Sandbox> {
     this.#options.warn(`INSECURE sandbox ${spec.id}: no isolation`);
-    if (this.#sandboxes.has(spec.id)) throw setupError(`sandbox ${spec.id} exists already`);
-    checkPaths(spec);
+    checkSpec(spec, this.#sandboxes.has(spec.id));
     const mounts = spec.mounts.map((mount) => ({ inside: mount.target, outside: sourceDirectory(mount) }));
     const directory = path.join(this.#run, spec.id);
     try {
@@ -159,10 +159,6 @@ export class ProcessBackend implements SandboxBackend {
   get #run(): string {
     return path.join(this.#options.stateDirectory, "run");
   }
-}
-
-function setupError(message: string): MortiseError {
-  return new MortiseError({ code: "MORTISE_SANDBOX_SETUP", message });
 }
 
 function nameOf(spec: Exclude<ImageSpec, { kind: "host" }>): string {

@@ -10,12 +10,11 @@ import { existsSync, mkdirSync, realpathSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
-import { MortiseError } from "@mortise/contracts";
 import type { RegistryOptions } from "../../images/registry/registry-source.js";
 import { sayingNoSpace } from "../../no-space.js";
-import { checkPaths } from "../mount-source.js";
 import type { AllowedHostRules } from "../network/index.js";
 import { claim, release } from "../owner.js";
+import { checkSpec, setupError } from "../setup-error.js";
 import { TreeStore } from "../tree-store.js";
 import {
   type Availability,
@@ -43,7 +42,6 @@ const MIN_RUNC = [1, 1] as const;
 /** Holds configuration, logs and pid files of live commands only. */
 const RUN_DIRECTORY_BYTES = 64 * 1024 * 1024;
 const STARTS_PER_CORE = 2;
-const SANDBOX_ID = /^[A-Za-z0-9_-]{1,100}$/;
 
 export interface RuncOptions {
   readonly stateDirectory: string;
@@ -122,10 +120,7 @@ export class RuncBackend implements SandboxBackend {
   async create(spec: SandboxSpec): Promise<Sandbox> {
     const { cgroups, images, starts } = this.#parts;
     const run = runDirectory(this.#stateDirectory);
-    if (!SANDBOX_ID.test(spec.id)) throw setupError(`sandbox id ${JSON.stringify(spec.id)} is not allowed`);
-    if (this.#sandboxes.has(spec.id) || existsSync(path.join(run, spec.id)))
-      throw setupError(`sandbox ${spec.id} exists already`);
-    checkPaths(spec);
+    checkSpec(spec, this.#sandboxes.has(spec.id) || existsSync(path.join(run, spec.id)));
     const host = {
       runc: this.#options.runc,
       runDirectory: run,
@@ -188,8 +183,4 @@ async function runcVersion(runc: string): Promise<Availability> {
   } catch (error) {
     return { ok: false, reason: `${runc} cannot be run: ${(error as Error).message}` };
   }
-}
-
-function setupError(message: string): MortiseError {
-  return new MortiseError({ code: "MORTISE_SANDBOX_SETUP", message });
 }

@@ -10,11 +10,11 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
 import path from "node:path";
-import { MortiseError } from "@mortise/contracts";
 import { type Patch, sha256 } from "../../patch/patch.js";
 import * as files from "../files.js";
 import { sourceDirectory } from "../mount-source.js";
 import { type AllowedHostRules, SandboxNetwork } from "../network/index.js";
+import { setupFailure } from "../setup-error.js";
 import {
   type Command,
   type DiffLimits,
@@ -105,12 +105,7 @@ export class RuncSandbox implements Sandbox {
       return sandbox;
     } catch (cause) {
       await sandbox.destroy();
-      if (cause instanceof MortiseError) throw cause;
-      throw new MortiseError({
-        code: "MORTISE_SANDBOX_SETUP",
-        message: `sandbox ${spec.id}: ${cause}`,
-        cause,
-      });
+      throw setupFailure(spec.id, cause);
     }
   }
 
