@@ -1,21 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { placeCounts, type TrialFact } from "../src/index.js";
+import { trialFact } from "./trial-fact.js";
 
-const trial = (slot: number, change: Partial<TrialFact> = {}): TrialFact => ({
-  trial: `t${slot}`,
-  set: "after",
-  group: "after/a",
-  slot,
-  task: "a",
-  termination: "completed",
-  verdict: "resolved",
-  retry: 0,
-  sampledTokens: 10,
-  turns: 2,
-  stages: [],
-  score: undefined,
-  ...change,
-});
+const trial = (slot: number, change: Partial<TrialFact> = {}) =>
+  trialFact({ set: "after", group: "after/a", slot, ...change });
 const lost = { verdict: undefined, termination: "sandbox-lost" } as const;
 
 describe("places of a set", () => {

@@ -1,22 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { attemptsBy, setReport, type TrialFact } from "../src/index.js";
-
-let next = 0;
-const trial = (change: Partial<TrialFact>): TrialFact => ({
-  trial: `t${next++}`,
-  set: "training",
-  group: "g0",
-  slot: 0,
-  task: "a",
-  termination: "completed",
-  verdict: "resolved",
-  retry: 0,
-  sampledTokens: 10,
-  turns: 2,
-  stages: [],
-  score: undefined,
-  ...change,
-});
+import { attemptsBy, setReport } from "../src/index.js";
+import { trialFact as trial } from "./trial-fact.js";
 
 describe("the report of a set", () => {
   test("lost trials are counted with their reason and are in no rate", () => {
