@@ -346,5 +346,5 @@ test("a run whose bus has ended is graded again from its archive, and not added 
 test("a run nobody knows is refused by name", async () => {
   const { status, stderr } = await mortise("regrade", "unknown");
   expect(status).toBe(2);
-  expect(stderr).toContain("MORTISE_OPERATOR_RUN_UNKNOWN (run)");
+  expect(stderr).toContain("MORTISE_OPERATOR_RUN_UNKNOWN (runId)");
 });

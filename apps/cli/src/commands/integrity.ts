@@ -7,7 +7,7 @@ import { withRun } from "../regrade/open-run.js";
 
 export function addIntegrity(program: Command, output: () => OutputOptions): void {
   program
-    .command("integrity <run>")
+    .command("integrity <runId>")
     .description("what a run's trials show of cheating and of broken grading, by its way, and how they ended")
     .addOption(
       new Option("--site <file>", "site file of the run, if it is no quick start").env("MORTISE_SITE"),

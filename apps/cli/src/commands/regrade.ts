@@ -30,7 +30,7 @@ interface Flags extends RunPlace {
 
 export function addRegrade(program: Command, output: () => OutputOptions): void {
   program
-    .command("regrade <run>")
+    .command("regrade <runId>")
     .description("judge the kept evidence of a run again, with the graders of today; nothing is run")
     .addOption(
       new Option("--site <file>", "site file of the run, if it is no quick start").env("MORTISE_SITE"),
