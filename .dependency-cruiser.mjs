@@ -33,6 +33,13 @@ export default {
       to: { path: "^(apps/|@mortise/(cli|agent-runtime)(/|$))" },
     },
     {
+      name: "app-imports-app",
+      comment: "The agent runtime runs where no other application is.",
+      severity: "error",
+      from: { path: "^apps/([^/]+)/" },
+      to: { path: "^(apps/|@mortise/(cli|agent-runtime)(/|$))", pathNot: "^apps/$1/" },
+    },
+    {
       name: "contracts-do-io",
       comment: "Contracts are read by the browser too: no module of Node.",
       severity: "error",
