@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { type OutputOptions, printResult } from "../output.js";
 import { HELD_OUT_TASKS, TRAIN_TASKS } from "../quickstart/recipe.js";
 import { count } from "../tasks/arguments.js";
+import { addTasksBuild } from "../tasks/build-command.js";
 import { addTasksImport } from "../tasks/import-command.js";
 import { addTasksIndex } from "../tasks/index-command.js";
 import { addTasksValidate } from "../tasks/validate-command.js";
@@ -16,7 +17,7 @@ interface GenerateFlags {
 }
 
 export function addTasks(program: Command, output: () => OutputOptions): void {
-  const tasks = program.command("tasks").description("generate, import, choose and validate tasks");
+  const tasks = program.command("tasks").description("generate, import, choose, build and validate tasks");
   tasks
     .command("generate <directory>")
     .description("write the demo tasks and their index into a new directory")
@@ -32,5 +33,6 @@ export function addTasks(program: Command, output: () => OutputOptions): void {
     });
   addTasksImport(tasks, output);
   addTasksIndex(tasks, output);
+  addTasksBuild(tasks, output);
   addTasksValidate(tasks, output);
 }

@@ -8,6 +8,12 @@ export function count(text: string): number {
   throw new InvalidArgumentError("A whole number is needed.");
 }
 
+export function atLeastOne(text: string): number {
+  const value = count(text);
+  if (value > 0) return value;
+  throw new InvalidArgumentError("At least 1 is needed.");
+}
+
 export function positive(text: string): number {
   const value = Number(text);
   if (Number.isFinite(value) && value > 0) return value;

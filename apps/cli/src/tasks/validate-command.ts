@@ -21,11 +21,11 @@ import {
   writeQuarantine,
   writeValidation,
 } from "@mortise/tasks";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { EXIT_OPERATOR, note, type OutputOptions, printResult } from "../output.js";
 import { INSECURE_NOTE } from "../provision/runc.js";
 import { executeInSandbox } from "../sandbox-executor.js";
-import { count } from "./arguments.js";
+import { atLeastOne, count } from "./arguments.js";
 import { withLocalSandboxes } from "./local-sandboxes.js";
 
 /** How records of the sandbox-manager name these runs. */
@@ -75,12 +75,6 @@ export function addTasksValidate(tasks: Command, output: () => OutputOptions): v
     .action(async (directory: string, flags: ValidateFlags) => {
       process.exitCode = await validate(planOf(resolve(directory), flags), output());
     });
-}
-
-function atLeastOne(text: string): number {
-  const value = count(text);
-  if (value > 0) return value;
-  throw new InvalidArgumentError("At least 1 is needed.");
 }
 
 /** One task directory, or a directory of them. */

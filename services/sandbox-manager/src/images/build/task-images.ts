@@ -44,6 +44,8 @@ export interface TaskImagesOptions {
   readonly clock?: Clock;
   /** The engine that builds; the one of this host when absent. */
   readonly engine?: EngineSettings;
+  /** Ends what is being built. */
+  readonly stop?: AbortSignal;
 }
 
 /** A build that is fully known but not begun. */
@@ -246,7 +248,9 @@ export class TaskImages {
         }),
       ),
     );
-    return { signal: limit.signal, words, cancel };
+    const { stop } = this.#options;
+    const signal = stop === undefined ? limit.signal : AbortSignal.any([limit.signal, stop]);
+    return { signal, words, cancel };
   }
 }
 
