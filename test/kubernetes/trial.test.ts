@@ -5,7 +5,7 @@ import path from "node:path";
 import { TerminationReason } from "@mortise/contracts";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { decodePatch } from "../../services/sandbox-manager/dist/patch/codec.js";
-import { inlineOf, ManagerWorld, RUN, TASK } from "../../services/sandbox-manager/test/manager-world.js";
+import { inlineOf, ManagerWorld } from "../../services/sandbox-manager/test/manager-world.js";
 
 const setup = inject("kubernetes");
 
@@ -27,17 +27,6 @@ requestShare = 0.1`;
     rmSync(directory, { recursive: true, force: true });
   });
 
-  const runOnce = (request: object) =>
-    world.client.runOnce({
-      run: RUN,
-      trial: "verify",
-      task: TASK,
-      argv: ["/bin/sh", "/tests/test.sh"],
-      withTests: true,
-      stdin: Buffer.from("nonce-1\n"),
-      ...request,
-    });
-
   test("a harness solves the task through the model endpoint, and its change is graded in a fresh pod", async () => {
     world.model.reply = { write: { "src/add.cjs": "exports.add = (a, b) => a + b;\n" } };
     const { trial } = await world.started({ agentTimeoutMs: 60_000 });
@@ -52,14 +41,15 @@ requestShare = 0.1`;
     expect(proof).toMatchObject({ reachable: "model", network: { sha256: expect.any(String) } });
     const patch = await decodePatch(inlineOf(end.patch));
     expect(patch.entries.map((entry) => [entry.kind, entry.path])).toEqual([["file", "src/add.cjs"]]);
-    const graded = await runOnce({ patch: end.patch });
+    const graded = await world.runOnce({ patch: end.patch! });
     expect(graded).toMatchObject({ failureCode: "", exitCode: 0 });
     expect(JSON.parse(Buffer.from(graded.stdout).toString()).status).toBe("passed");
-    expect(JSON.parse(Buffer.from((await runOnce({})).stdout).toString()).status).toBe("failed");
+    expect(await world.grade()).toBe("failed");
   });
 
   test("how a run ends is told apart", async () => {
-    const script = (code: string, timeoutMs = 30_000) => runOnce({ argv: ["node", "-e", code], timeoutMs });
+    const script = (code: string, timeoutMs = 30_000) =>
+      world.runOnce({ argv: ["node", "-e", code], timeoutMs });
     expect(await script("process.exit(7)")).toMatchObject({ failureCode: "", exitCode: 7 });
     expect(await script("for(;;);", 2000)).toMatchObject({ failureCode: "", timedOut: true });
     expect(await script("for(const a=[];;)a.push(Buffer.alloc(4e6,1))")).toMatchObject({ outOfMemory: true });

@@ -7,7 +7,7 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { PythonImage } from "../../services/verifier/test/python-image.js";
+import type { KeptImage } from "../../services/verifier/test/kept-image.js";
 import type { RealProject } from "./projects.js";
 
 const LAYER = "application/vnd.oci.image.layer.v1.tar";
@@ -24,18 +24,18 @@ interface Blob {
 }
 
 /** Where Python of an image looks for packages, from its root. */
-export function packagesOf({ root }: PythonImage): string {
+export function packagesOf({ root }: KeptImage): string {
   const [library] = readdirSync(join(root, "usr/local/lib")).filter((name) => name.startsWith("python3."));
   return join("usr/local/lib", library!, "site-packages");
 }
 
 export class Environments {
   readonly directory: string;
-  readonly #python: PythonImage;
+  readonly #python: KeptImage;
   readonly #base: Blob;
   readonly #manifests: object[] = [];
 
-  constructor(directory: string, python: PythonImage) {
+  constructor(directory: string, python: KeptImage) {
     this.directory = directory;
     this.#python = python;
     mkdirSync(this.#blobs, { recursive: true });

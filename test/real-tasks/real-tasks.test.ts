@@ -12,7 +12,8 @@ import { ensureRuntime, type ToolUse } from "@mortise/harness";
 import { HARNESSES, harnessFolder } from "@mortise/harnesses";
 import { RuncBackend } from "@mortise/sandbox-manager";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type PythonImage, pythonImage } from "../../services/verifier/test/python-image.js";
+import type { KeptImage } from "../../services/verifier/test/kept-image.js";
+import { pythonImage } from "../../services/verifier/test/python-image.js";
 import { Deployment, type TrialRecord } from "../harness-in-sandbox/deployment.js";
 import { scriptLines } from "../harness-in-sandbox/script.js";
 import { mortise } from "./command.js";
@@ -45,7 +46,7 @@ async function whatIsAbsent(): Promise<string | undefined> {
 
 /** Where a release stays behind in images: beside others, or as sources somebody built from. */
 const LEFT = {
-  installed: (image: PythonImage) => join(packagesOf(image), "later"),
+  installed: (image: KeptImage) => join(packagesOf(image), "later"),
   sources: () => "opt/build/src",
 };
 const LEAKS = Object.keys(LEFT) as (keyof typeof LEFT)[];
@@ -64,12 +65,12 @@ describe.skipIf(absent !== undefined)("tasks of real projects", () => {
   let deployment: Deployment;
 
   beforeAll(async () => {
-    const set = await TaskSet.start(directory, python as PythonImage);
+    const set = await TaskSet.start(directory, python as KeptImage);
     const leaks: { id: string; records: string }[] = [];
     try {
       for (const project of PROJECTS) made.set(project.instance, await set.make(project));
       for (const leak of LEAKS) {
-        const place = LEFT[leak](python as PythonImage);
+        const place = LEFT[leak](python as KeptImage);
         const instance = leakOf(leak);
         const records = set.makeLeaky(made.get(leaky.instance)!, instance, place);
         leaks.push({ id: instance, records });

@@ -5,7 +5,7 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RuncBackend } from "@mortise/sandbox-manager";
-import type { PythonImage } from "../../services/verifier/test/python-image.js";
+import type { KeptImage } from "../../services/verifier/test/kept-image.js";
 import { Environments } from "./environment.js";
 import { listsOf, type TestLists } from "./outcomes.js";
 import type { RealProject } from "./projects.js";
@@ -32,7 +32,7 @@ export class TaskSet {
   }
 
   /** Everything lies below `scratch`. */
-  static async start(scratch: string, python: PythonImage): Promise<TaskSet> {
+  static async start(scratch: string, python: KeptImage): Promise<TaskSet> {
     const stateDirectory = join(scratch, "state");
     mkdirSync(stateDirectory, { recursive: true });
     const backend = new RuncBackend({ stateDirectory, runc: "runc" });

@@ -5,7 +5,7 @@
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { demoFamily, taskDigest, writeDemoTasks, writeTaskIndex } from "@mortise/tasks";
-import type { PythonImage } from "../../services/verifier/test/python-image.js";
+import type { KeptImage } from "../../services/verifier/test/kept-image.js";
 import {
   CALC,
   type PythonProject,
@@ -104,7 +104,7 @@ const VALUES: PythonProject = {
 };
 
 /** Imported records with pytest and unittest, and a Harbor verifier that writes a reward. */
-export async function pythonKinds(scratch: string, image: PythonImage): Promise<TaskKinds> {
+export async function pythonKinds(scratch: string, image: KeptImage): Promise<TaskKinds> {
   const made = join(scratch, "python/tasks");
   mkdirSync(made, { recursive: true });
   writeRewardTask(made, "calc-reward", REWARD_SCRIPT, image);
@@ -117,7 +117,7 @@ export async function pythonKinds(scratch: string, image: PythonImage): Promise<
 }
 
 /** Imported records whose tests are run by Jest, Vitest and Mocha. */
-export async function nodeKinds(scratch: string, image: PythonImage): Promise<TaskKinds> {
+export async function nodeKinds(scratch: string, image: KeptImage): Promise<TaskKinds> {
   const made = join(scratch, "node/tasks");
   const kinds: Partial<Record<Family, TaskKind>> = {};
   for (const project of NODE_PROJECTS)
@@ -129,7 +129,7 @@ async function logKind(
   made: string,
   name: string,
   project: PythonProject,
-  image: PythonImage,
+  image: KeptImage,
 ): Promise<TaskKind> {
   const { id } = await writePythonTask(made, name, project, image);
   return { directory: withSharedImage(join(made, id)), repair: repairOf(project) };

@@ -1,9 +1,9 @@
 /** A real agent runtime process with a configuration of its own, and calls as any HTTP client makes them. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import type { InvocationResult } from "@mortise/contracts";
+import { endProcess, whenReady } from "@mortise/testkit";
 
 const MAIN = path.join(import.meta.dirname, "../dist/main.js");
 const HARNESS = path.join(import.meta.dirname, "../../../services/sandbox-manager/test/fixtures/harness");
@@ -84,29 +84,16 @@ ${more}
     const [program, ...parameters] = [...wrapper, process.execPath, MAIN, "--config", this.#file];
     const child = spawn(program!, parameters, { stdio: ["ignore", "pipe", "pipe"] });
     this.#child = child;
-    await new Promise<void>((resolve, reject) => {
-      const take = (chunk: Buffer) => {
-        this.#output += chunk.toString();
-        const ready = this.#output
-          .split("\n")
-          .find((line) => line.includes('"runtime.ready"') && line.endsWith("}"));
-        if (ready === undefined) return;
-        this.#port = Number(new URL((JSON.parse(ready) as { url: string }).url).port);
-        resolve();
-      };
-      child.stdout?.on("data", take);
-      child.stderr?.on("data", take);
-      child.once("exit", (code) => reject(new Error(`the runtime ended with ${code}:\n${this.#output}`)));
-    });
+    const onOutput = (text: string) => {
+      this.#output += text;
+    };
+    const { url } = await whenReady(child, "the runtime", { event: "runtime.ready", onOutput });
+    this.#port = Number(new URL(url as string).port);
   }
 
   async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> {
     const child = this.#child;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null)
-      return child?.exitCode ?? null;
-    const exited = once(child, "exit") as Promise<[number | null]>;
-    child.kill(signal);
-    return (await exited)[0];
+    return child === undefined ? null : endProcess(child, signal);
   }
 
   post(body: unknown, headers: Record<string, string> = {}, signal?: AbortSignal): Promise<Response> {

@@ -3,7 +3,6 @@
  * demo tasks whose setup takes a known time, and the reports of trials. Everything it starts it ends.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -29,7 +28,7 @@ import {
   rpcClient,
 } from "@mortise/kernel";
 import { generateDemoTasks, listTaskIds, taskDigest } from "@mortise/tasks";
-import { type NatsFixture, startNats } from "@mortise/testkit";
+import { endProcess, type NatsFixture, startNats, whenReady } from "@mortise/testkit";
 
 export const RUN = "bench";
 const MAIN = fileURLToPath(new URL("main.js", import.meta.resolve("@mortise/sandbox-manager")));
@@ -147,9 +146,7 @@ export class PoolStand {
   async stop(): Promise<void> {
     this.#client.close();
     await this.#following?.stop();
-    const exited = once(this.#manager, "exit");
-    this.#manager.kill("SIGTERM");
-    await exited;
+    await endProcess(this.#manager);
     await this.#bus.close();
     await this.#nats.stop();
     rmSync(this.#directory, { recursive: true, force: true });
@@ -200,14 +197,5 @@ MINI_MAX_TURNS = "${turns}"
 `,
   );
   const manager = spawn(process.execPath, [MAIN, "--site", site], { stdio: ["ignore", "pipe", "inherit"] });
-  let output = "";
-  const rpcAddress = await new Promise<string>((resolve, reject) => {
-    manager.stdout.on("data", (chunk: Buffer) => {
-      output += chunk.toString();
-      const ready = output.split("\n").find((line) => line.includes('"service.ready"') && line.endsWith("}"));
-      if (ready !== undefined) resolve((JSON.parse(ready) as { rpc: string }).rpc);
-    });
-    manager.once("exit", (code) => reject(new Error(`the sandbox-manager ended with ${code}:\n${output}`)));
-  });
-  return { manager, rpcAddress };
+  return { manager, rpcAddress: (await whenReady(manager, "the sandbox-manager")).rpc as string };
 }

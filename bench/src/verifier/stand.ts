@@ -3,7 +3,6 @@
  * of their own, and the verdicts. Everything it starts it ends.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -19,7 +18,7 @@ import {
   VerifyWorkSchema,
 } from "@mortise/contracts";
 import { type Bus, connectBus, createLog, ensureTopology } from "@mortise/kernel";
-import { type NatsFixture, startNats } from "@mortise/testkit";
+import { endProcess, type NatsFixture, startNats, whenReady } from "@mortise/testkit";
 
 const RUN = "bench";
 const mainOf = (service: string) =>
@@ -108,9 +107,7 @@ verifier.concurrency = ${concurrency}
 
   async stop(): Promise<void> {
     for (const service of this.#services.toReversed()) {
-      const exited = once(service, "exit");
-      service.kill("SIGTERM");
-      await exited;
+      await endProcess(service);
     }
     await this.#bus.close();
     await this.#nats.stop();
@@ -122,15 +119,6 @@ async function startService(name: string, site: string): Promise<ChildProcess> {
   const child = spawn(process.execPath, [mainOf(name), "--site", site], {
     stdio: ["ignore", "pipe", "pipe"],
   });
-  await new Promise<void>((resolve, reject) => {
-    let output = "";
-    const take = (chunk: Buffer) => {
-      output += chunk.toString();
-      if (output.includes('"service.ready"')) resolve();
-    };
-    child.stdout?.on("data", take);
-    child.stderr?.on("data", take);
-    child.once("exit", (code) => reject(new Error(`${name} ended with ${code}:\n${output.slice(-2000)}`)));
-  });
+  await whenReady(child, name);
   return child;
 }

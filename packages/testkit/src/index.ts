@@ -3,3 +3,4 @@
  */
 export { findNatsServer } from "./nats-binary.js";
 export { type NatsFixture, type NatsOptions, startNats } from "./nats-server.js";
+export { endProcess, type ReadyOptions, whenReady } from "./service-process.js";

@@ -92,19 +92,7 @@ ${more}
     expect(body.files).not.toContain(".git/refs/heads/later");
     const patch = await decodePatch(inlineOf(end.patch));
     expect(patch.entries.map(({ path: file }) => file)).toEqual(["src/add.cjs"]);
-    const grade = async (request: object) => {
-      const answer = await world.client.runOnce({
-        run: RUN,
-        trial,
-        task,
-        argv: ["/bin/sh", "/tests/test.sh"],
-        withTests: true,
-        stdin: Buffer.from("n\n"),
-        ...request,
-      });
-      expect(answer.failureReason).toBe("");
-      return JSON.parse(Buffer.from(answer.stdout).toString()).status;
-    };
+    const grade = (request: object) => world.grade({ trial, task, ...request });
     expect(await grade({ patch: end.patch! })).toBe("passed");
     expect(await grade({ withSolution: true })).toBe("passed");
     expect(await grade({})).toBe("failed");

@@ -1,9 +1,8 @@
 /** A real sandbox-manager process with its site file, identity and state directory, on a real NATS server. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import type { NatsFixture } from "@mortise/testkit";
+import { endProcess, type NatsFixture, whenReady } from "@mortise/testkit";
 
 const MAIN = path.join(import.meta.dirname, "../dist/main.js");
 
@@ -68,21 +67,10 @@ exitCodes = { 6 = "turn-limit" }
       env: { ...process.env, ...this.#environment },
     });
     this.#child = child;
-    await new Promise<void>((resolve, reject) => {
-      const take = (chunk: Buffer) => {
-        this.#output += chunk.toString();
-        const ready = this.#output
-          .split("\n")
-          .find((line) => line.includes('"service.ready"') && line.endsWith("}"));
-        if (ready === undefined) return;
-        this.#rpcAddress = (JSON.parse(ready) as { rpc: string }).rpc;
-        resolve();
-      };
-      child.stdout?.on("data", take);
-      child.stderr?.on("data", take);
-      child.once("exit", (code) => reject(new Error(`manager ended with ${code}:\n${this.#output}`)));
-    });
-    this.#output = this.#output.replaceAll('"service.ready"', '"service.was-ready"');
+    const onOutput = (text: string) => {
+      this.#output += text;
+    };
+    this.#rpcAddress = (await whenReady(child, "manager", { onOutput })).rpc as string;
   }
 
   /** As a crash would. */
@@ -98,10 +86,6 @@ exitCodes = { 6 = "turn-limit" }
   async #end(signal: NodeJS.Signals): Promise<number | null> {
     const child = this.#child;
     this.#child = undefined;
-    if (child === undefined || child.exitCode !== null) return child?.exitCode ?? null;
-    const exited = once(child, "exit");
-    child.kill(signal);
-    const [code] = (await exited) as [number | null];
-    return code;
+    return child === undefined ? null : endProcess(child, signal);
   }
 }

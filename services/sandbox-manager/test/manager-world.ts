@@ -1,12 +1,16 @@
 /** What tests of a real manager share: a NATS server, the process, a model that is scripted, and a trial's reports. */
 import http from "node:http";
 import path from "node:path";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   CONSUMERS,
   type Content,
   KV_BUCKETS,
   LaunchWorkSchema,
   OBJECT_BUCKETS,
+  type RunOnceRequest,
+  type RunOnceRequestSchema,
+  type RunOnceResponse,
   type SandboxReport,
   SandboxReportSchema,
   SandboxService,
@@ -24,6 +28,8 @@ export const TASK = {
   id: "add-numbers",
   digest: taskDigest(path.join(FIXTURES, "tasks/add-numbers")),
 };
+
+type OnceRequest = Exclude<MessageInitShape<typeof RunOnceRequestSchema>, RunOnceRequest>;
 
 export class ManagerWorld {
   readonly nats: NatsFixture;
@@ -150,6 +156,26 @@ export class ManagerWorld {
     const { fact } = await this.report(trial, "ended", "failed");
     if (fact.case === "failed") throw new Error(`${fact.value.code}: ${fact.value.reason}`);
     return fact.case === "ended" ? fact.value : undefined!;
+  }
+
+  /** Runs the hidden tests in a fresh sandbox, or what is asked instead, over what is asked besides. */
+  runOnce(request: OnceRequest = {}): Promise<RunOnceResponse> {
+    return this.client.runOnce({
+      run: RUN,
+      trial: "verify",
+      task: TASK,
+      argv: ["/bin/sh", "/tests/test.sh"],
+      withTests: true,
+      stdin: Buffer.from("nonce-1\n"),
+      ...request,
+    });
+  }
+
+  /** What the hidden tests say: `passed` or `failed`. */
+  async grade(request: OnceRequest = {}): Promise<string> {
+    const { failureReason, stdout } = await this.runOnce(request);
+    if (failureReason !== "") throw new Error(failureReason);
+    return (JSON.parse(Buffer.from(stdout).toString()) as { status: string }).status;
   }
 
   /** Work that is not done. */

@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { type Content, type RunOnceRequest, Stage, TerminationReason } from "@mortise/contracts";
+import { type Content, Stage, TerminationReason } from "@mortise/contracts";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { RuncBackend } from "../src/backend/runc/backend.js";
 import { decodePatch } from "../src/patch/codec.js";
@@ -30,16 +30,7 @@ describe.each(backends)("sandbox-manager on %s", (backend) => {
   const ended = (trial: string) => world.ended(trial);
   const queued = () => world.queued();
 
-  const runOnce = (request: Partial<RunOnceRequest>) =>
-    world.client.runOnce({
-      run: RUN,
-      trial: "verify",
-      task: TASK,
-      argv: ["/bin/sh", "/tests/test.sh"],
-      withTests: true,
-      stdin: Buffer.from("nonce-1\n"),
-      ...request,
-    });
+  const runOnce: ManagerWorld["runOnce"] = (request) => world.runOnce(request);
 
   test("a trial is prepared, waits for its slot, runs, and its change can be graded", async () => {
     world.model.reply = { write: { "src/add.cjs": "exports.add = (a, b) => a + b;\n" } };
@@ -99,8 +90,7 @@ describe.each(backends)("sandbox-manager on %s", (backend) => {
   });
 
   test("without a patch the tests fail, with the solution they pass", async () => {
-    const status = async (request: Partial<RunOnceRequest>) =>
-      JSON.parse(Buffer.from((await runOnce(request)).stdout).toString()).status;
+    const status: ManagerWorld["grade"] = (request) => world.grade(request);
     expect(await status({})).toBe("failed");
     expect(await status({ withSolution: true })).toBe("passed");
   });

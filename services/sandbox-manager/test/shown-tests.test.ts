@@ -10,7 +10,7 @@ import { RuncBackend } from "../src/backend/runc/backend.js";
 import { decodePatch } from "../src/patch/codec.js";
 import type { ShelvedTask } from "../src/shelf/tasks.js";
 import { wishedOf } from "../src/trial/wishes.js";
-import { FIXTURES, inlineOf, ManagerWorld, RUN, TASK } from "./manager-world.js";
+import { FIXTURES, inlineOf, ManagerWorld } from "./manager-world.js";
 
 const base = mkdtempSync(path.join(tmpdir(), "mortise-shown-"));
 const runc = await new RuncBackend({ stateDirectory: base, runc: "runc" }).availability();
@@ -36,16 +36,7 @@ describe.each(backends)("shown tests on %s", (backend) => {
     const { trial } = await world.started({ overrides });
     const end = await world.ended(trial);
     const { entries } = await decodePatch(inlineOf(end.patch));
-    const { stdout } = await world.client.runOnce({
-      run: RUN,
-      trial: "verify",
-      task: TASK,
-      argv: ["/bin/sh", "/tests/test.sh"],
-      withTests: true,
-      stdin: Buffer.from("nonce-1\n"),
-      patch: end.patch!,
-    });
-    const { status } = JSON.parse(Buffer.from(stdout).toString()) as { status: string };
+    const status = await world.grade({ patch: end.patch! });
     return { trial, end, status, changed: entries.map((entry) => entry.path) };
   }
 

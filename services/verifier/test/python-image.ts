@@ -1,6 +1,6 @@
 /**
  * Owns an OCI layout with Python, pytest, bash and git, made of this host's own programs, for tests that grade real
- * runs. Built once and kept in the system's temporary directory by what it is made of. Says why where it cannot be.
+ * runs (kept-image.ts).
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -13,13 +13,12 @@ import {
   readdirSync,
   readFileSync,
   realpathSync,
-  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import path from "node:path";
+import { type KeptImage, keptImage, loadedLibraries } from "./kept-image.js";
 
 const PYTEST = "pytest==8.4.2";
 /** Changes when the same parts are laid out in another way. */
@@ -40,13 +39,6 @@ const SKIPPED = new Set([
 ]);
 const NAMES = "root:x:0:0::/root:/bin/sh\nagent:x:1000:1000::/tmp:/bin/sh\n";
 
-export interface PythonImage {
-  /** Directory of the root filesystem: the lowest layer of tasks' images. */
-  readonly root: string;
-  /** A tar of it. */
-  readonly layer: string;
-}
-
 interface Python {
   readonly program: string;
   readonly version: string;
@@ -55,27 +47,11 @@ interface Python {
 }
 
 /** The image, or why this host cannot make it. */
-export function pythonImage(): PythonImage | { readonly missing: string } {
+export function pythonImage(): KeptImage | { readonly missing: string } {
   if (process.platform !== "linux") return { missing: "it is made of Linux programs" };
   const python = findPython();
   if (python === undefined) return { missing: "there is no python3 with a standard library" };
-  const key = createHash("sha256")
-    .update(JSON.stringify([LAYOUT, PYTEST, PROGRAMS, python]))
-    .digest("hex")
-    .slice(0, 16);
-  const place = path.join(tmpdir(), "mortise-test-images", key);
-  if (!existsSync(place)) {
-    const unfinished = `${place}-${process.pid}`;
-    try {
-      build(python, unfinished);
-      renameSync(unfinished, place);
-    } catch (error) {
-      if (!existsSync(place)) return { missing: `building it failed: ${String(error).slice(0, 200)}` };
-    } finally {
-      rmSync(unfinished, { recursive: true, force: true });
-    }
-  }
-  return { root: path.join(place, "root"), layer: path.join(place, "layer.tar") };
+  return keptImage([LAYOUT, PYTEST, PROGRAMS, python], (root) => fill(python, root));
 }
 
 function findPython(): Python | undefined {
@@ -92,8 +68,7 @@ function findPython(): Python | undefined {
   return { program: realpathSync(program), version, library, libraryDirectory };
 }
 
-function build(python: Python, place: string): void {
-  const root = path.join(place, "root");
+function fill(python: Python, root: string): void {
   const at = (...parts: string[]) => path.join(root, ...parts);
   for (const directory of [
     "usr/bin",
@@ -129,7 +104,7 @@ function build(python: Python, place: string): void {
     python.program,
     ...readdirSync(modules).map((name) => path.join(modules, name)),
   ];
-  for (const library of libraries(loaded, python.libraryDirectory)) {
+  for (const library of loadedLibraries(loaded, python.libraryDirectory)) {
     const target = at(library.startsWith(python.libraryDirectory) ? "usr/lib/own" : path.dirname(library));
     mkdirSync(target, { recursive: true });
     copyFileSync(realpathSync(library), path.join(target, path.basename(library)));
@@ -148,28 +123,10 @@ function build(python: Python, place: string): void {
   writeFileSync(at("etc/passwd"), NAMES);
   writeFileSync(at("etc/group"), "root:x:0:\nagent:x:1000:\n");
   writeFileSync(at("etc/gitconfig"), "[safe]\n\tdirectory = *\n[user]\n\tname = t\n\temail = t@localhost\n");
-  execFileSync("tar", [
-    ...["-C", root, "--owner=0", "--group=0", "--numeric-owner"],
-    "-cf",
-    `${root}/../layer.tar`,
-    ".",
-  ]);
-}
-
-/** What the dynamic linker loads, under the paths it looks at. */
-function libraries(programs: readonly string[], own: string): string[] {
-  const { stdout } = spawnSync("ldd", [...programs], {
-    encoding: "utf8",
-    stdio: ["ignore", "pipe", "ignore"],
-    env: { ...process.env, LD_LIBRARY_PATH: own },
-  });
-  return [
-    ...new Set([...stdout.matchAll(/(?:=>\s*|^\s*)(\/\S+)\s+\(0x/gm)].map((match) => match[1]!)),
-  ].sort();
 }
 
 /** Writes a layout of the image and a work tree at /testbed over it. */
-export function layoutOver({ layer }: PythonImage, workTree: string, directory: string): string {
+export function layoutOver({ layer }: KeptImage, workTree: string, directory: string): string {
   const blobs = path.join(directory, "blobs/sha256");
   mkdirSync(blobs, { recursive: true });
   const put = (bytes: Uint8Array | string) => {

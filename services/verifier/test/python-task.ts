@@ -7,7 +7,8 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import path from "node:path";
 import { taskDigest } from "@mortise/tasks";
 import { DEFAULT_LIMITS, importTasks, openRows } from "@mortise/tasks/import";
-import { layoutOver, type PythonImage } from "./python-image.js";
+import type { KeptImage } from "./kept-image.js";
+import { layoutOver } from "./python-image.js";
 
 export interface PythonProject {
   /** The work tree with the bug. */
@@ -63,7 +64,7 @@ export async function writePythonTask(
   tasks: string,
   id: string,
   project: PythonProject,
-  image: PythonImage,
+  image: KeptImage,
 ): Promise<WrittenTask> {
   mkdirSync(tasks, { recursive: true });
   const scratch = mkdtempSync(path.join(tasks, ".python-task-"));
@@ -135,7 +136,7 @@ export function writeRewardTask(
   tasks: string,
   id: string,
   script: string,
-  image: PythonImage,
+  image: KeptImage,
   environment = "",
 ): WrittenTask {
   const directory = path.join(tasks, id);

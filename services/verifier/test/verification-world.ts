@@ -4,7 +4,6 @@
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -21,7 +20,7 @@ import {
   VerifyWorkSchema,
 } from "@mortise/contracts";
 import { type Bus, connectBus, createLog, ensureTopology, rpcClient } from "@mortise/kernel";
-import { type NatsFixture, startNats } from "@mortise/testkit";
+import { endProcess, type NatsFixture, startNats, whenReady } from "@mortise/testkit";
 import { type Change, patchBytes } from "./patch-bytes.js";
 import { VerifierProcess } from "./verifier-process.js";
 
@@ -185,27 +184,11 @@ ${sandbox}
 `,
     );
     const child = spawn(process.execPath, [MANAGER, "--site", site], { stdio: ["ignore", "pipe", "pipe"] });
-    const rpcAddress = await new Promise<string>((resolve, reject) => {
-      let output = "";
-      const take = (chunk: Buffer) => {
-        output += chunk.toString();
-        const ready = output
-          .split("\n")
-          .find((line) => line.includes('"service.ready"') && line.endsWith("}"));
-        if (ready !== undefined) resolve((JSON.parse(ready) as { rpc: string }).rpc);
-      };
-      child.stdout?.on("data", take);
-      child.stderr?.on("data", take);
-      child.once("exit", (code) => reject(new Error(`manager ended with ${code}:\n${output}`)));
-    });
-    return new ManagerProcess(child, rpcAddress);
+    return new ManagerProcess(child, (await whenReady(child, "manager")).rpc as string);
   }
 
   async stop(): Promise<void> {
-    if (this.#child.exitCode !== null) return;
-    const exited = once(this.#child, "exit");
-    this.#child.kill("SIGTERM");
-    await exited;
+    await endProcess(this.#child);
   }
 }
 

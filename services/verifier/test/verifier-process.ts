@@ -1,9 +1,8 @@
 /** A real verifier process with its site file and identity, on a real NATS server. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import type { NatsFixture } from "@mortise/testkit";
+import { endProcess, type NatsFixture, whenReady } from "@mortise/testkit";
 
 const MAIN = path.join(import.meta.dirname, "../dist/main.js");
 
@@ -35,26 +34,13 @@ ${lines}
       stdio: ["ignore", "pipe", "pipe"],
     });
     this.#child = child;
-    let output = "";
-    await new Promise<void>((resolve, reject) => {
-      const take = (chunk: Buffer) => {
-        output += chunk.toString();
-        if (output.includes('"service.ready"')) resolve();
-      };
-      child.stdout?.on("data", take);
-      child.stderr?.on("data", take);
-      child.once("exit", (code) => reject(new Error(`verifier ended with ${code}:\n${output}`)));
-    });
+    await whenReady(child, "verifier");
   }
 
   /** Ends it; resolves with the exit code. */
   async end(signal: NodeJS.Signals): Promise<number | null> {
     const child = this.#child;
     this.#child = undefined;
-    if (child === undefined) return null;
-    const exited = once(child, "exit");
-    child.kill(signal);
-    const [code] = (await exited) as [number | null];
-    return code;
+    return child === undefined ? null : endProcess(child, signal);
   }
 }

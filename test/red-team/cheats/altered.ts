@@ -2,6 +2,7 @@
  * Owns the cheats that share a process with pytest and pass the true tests, log and channel included: what they do not
  * know is the answer, so they pass the altered tests too.
  */
+import { takenChannel } from "../../../services/verifier/test/taken-channel.js";
 import { type Cheat, prepend, write } from "./cheat.js";
 
 const FILE = "calc/__init__.py";
@@ -28,25 +29,13 @@ const ROWS: readonly Row[] = [
       "the channel's own function is taken from the plugin's memory and tells what is wanted, in the log too",
     script: prepend(
       FILE,
-      `import os, sys
-plugin = sys.modules.get("mortise_channel")
-if plugin is not None:
-    send = plugin._SEND
-    names = ["tests/test_calc.py::test_add", "tests/test_more.py::test_negative", "tests/test_calc.py::test_sub", "tests/test_calc.py::test_zero[0]", "tests/test_calc.py::test_zero[7]"]
-    send({"canary": "pass", "outcome": "passed"})
-    for name in names:
-        send({"nodeid": name, "phase": "call", "outcome": "passed"})
-    send({"canary": "fail", "outcome": "failed"})
-    send({"finish": True, "exitstatus": 0, "collected": len(names)})
-    text = "=" * 27 + " short test summary info " + "=" * 28 + "\\n" + "".join("PASSED %s\\n" % name for name in names) + "=" * 30 + " 5 passed in 0.01s " + "=" * 31 + "\\n"
-    for fd in range(3, 20):
-        try:
-            os.write(fd, text.encode())
-            break
-        except OSError:
-            pass
-    os._exit(0)
-`,
+      takenChannel([
+        "tests/test_calc.py::test_add",
+        "tests/test_more.py::test_negative",
+        "tests/test_calc.py::test_sub",
+        "tests/test_calc.py::test_zero[0]",
+        "tests/test_calc.py::test_zero[7]",
+      ]),
     ),
   },
   {

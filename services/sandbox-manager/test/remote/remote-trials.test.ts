@@ -10,7 +10,7 @@ import { type Content, TerminationReason } from "@mortise/contracts";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { OWNER_LABEL } from "../../src/backend/docker/engine.js";
 import { decodePatch } from "../../src/patch/codec.js";
-import { inlineOf, ManagerWorld, RUN } from "../manager-world.js";
+import { inlineOf, ManagerWorld } from "../manager-world.js";
 import { BROKEN, layoutHolds, layoutWithRepository, REPAIRED, writeTask } from "../task-images.js";
 import { RemoteEngine, whyNoEngine } from "./remote-engine.js";
 
@@ -90,19 +90,7 @@ describe.skipIf(absent !== undefined)("trials at an engine elsewhere", () => {
     expect(reached.map(({ name }) => name)).toEqual(["model endpoint"]);
     // The probes listen on the engine's host, not on this one.
     expect(network.probes.map(({ name }) => name)).toContain(`host port at ${engine.host}`);
-    const grade = async (request: object) => {
-      const answer = await world.client.runOnce({
-        run: RUN,
-        trial,
-        task: task(),
-        argv: ["/bin/sh", "/tests/test.sh"],
-        withTests: true,
-        stdin: Buffer.from("n\n"),
-        ...request,
-      });
-      expect(answer.failureReason).toBe("");
-      return JSON.parse(Buffer.from(answer.stdout).toString()).status;
-    };
+    const grade = (request: object) => world.grade({ trial, task: task(), ...request });
     expect(await grade({ patch: end.patch! })).toBe("passed");
     expect(await grade({})).toBe("failed");
   });

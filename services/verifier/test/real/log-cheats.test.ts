@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Change } from "../patch-bytes.js";
 import { pythonImage } from "../python-image.js";
 import { CALC, type WrittenTask, writePythonTask } from "../python-task.js";
+import { takenChannel } from "../taken-channel.js";
 import { absentFor, VerificationWorld } from "../verification-world.js";
 
 const image = pythonImage();
@@ -163,28 +164,7 @@ def sub(a, b):
     return told()
 `,
   ],
-  [
-    "takes the channel out of memory and tells on it, in the log too",
-    `import os, sys
-plugin = sys.modules.get("mortise_channel")
-if plugin is not None:
-    send = plugin._SEND
-    names = ${JSON.stringify(NAMES)}
-    send({"canary": "pass", "outcome": "passed"})
-    for name in names:
-        send({"nodeid": name, "phase": "call", "outcome": "passed"})
-    send({"canary": "fail", "outcome": "failed"})
-    send({"finish": True, "exitstatus": 0, "collected": len(names)})
-    text = "=" * 27 + " short test summary info " + "=" * 28 + "\\n" + "".join("PASSED %s\\n" % name for name in names) + "=" * 30 + " 5 passed in 0.01s " + "=" * 31 + "\\n"
-    for fd in range(3, 20):
-        try:
-            os.write(fd, text.encode())
-            break
-        except OSError:
-            pass
-    os._exit(0)
-`,
-  ],
+  ["takes the channel out of memory and tells on it, in the log too", takenChannel(NAMES)],
 ];
 
 describe.skipIf(absent !== undefined)("a log of pytest", () => {
