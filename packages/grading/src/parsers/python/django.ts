@@ -10,8 +10,9 @@
  * `test_a (m.T) ... test_b (m.T) ... ok` names neither, as in the records.
  */
 import type { Observations } from "../../results/observations.js";
-import { isPassing, type LoggedStatus } from "../../results/status.js";
+import type { LoggedStatus } from "../../results/status.js";
 import type { LogParser, ParserContext, ParserDefinition } from "../types.js";
+import { CountedPasses } from "./counted-passes.js";
 
 const DOTS = " ... ";
 const ENDINGS: readonly (readonly [string, LoggedStatus])[] = [
@@ -41,18 +42,14 @@ export const django: ParserDefinition = {
 };
 
 class DjangoParser implements LogParser {
-  readonly #into: Observations;
-  readonly #expected: ReadonlySet<string>;
-  readonly #passed = new Set<string>();
+  readonly #found: CountedPasses;
   /** A name whose status has not been printed yet. */
   #pending: string | undefined;
   #pendingInstalled: string | undefined;
-  #ranTests: number | undefined;
   #hasStarted = false;
 
   constructor(into: Observations, context: ParserContext) {
-    this.#into = into;
-    this.#expected = context.expected;
+    this.#found = new CountedPasses(into, context);
   }
 
   line(raw: string): void {
@@ -62,22 +59,18 @@ class DjangoParser implements LogParser {
     else if (line.startsWith("FAIL:") || line.startsWith("ERROR:")) this.#header(line);
     else if (line.includes("Ran ")) this.#ran(line);
     else if (!this.#hasStarted) this.#hasStarted = STARTED.test(line);
-    if (line.includes(VERSION_DOC)) this.#add(VERSION_DOC, "passed");
+    if (line.includes(VERSION_DOC)) this.#found.add(VERSION_DOC, "passed");
   }
 
   end(): void {
-    if (this.#ranTests !== undefined) this.#into.isComplete = true;
-    else if (this.#hasStarted) this.#into.isComplete = false;
-    if (this.#ranTests === undefined || this.#passed.size <= this.#ranTests) return;
-    const reason = `${this.#passed.size} expected tests are reported passed, the runner ran ${this.#ranTests}`;
-    this.#into.find("tamper", reason);
+    this.#found.end(this.#hasStarted);
   }
 
   #dotted(line: string): void {
     const ending = ENDINGS.find(([text]) => line.endsWith(text));
     const skipped = ending === undefined ? line.indexOf(" ... skipped") : -1;
-    if (ending !== undefined) this.#add(ungluedName(line.slice(0, -ending[0].length)), ending[1]);
-    else if (skipped >= 0) this.#add(line.slice(0, skipped), "skipped");
+    if (ending !== undefined) this.#found.add(ungluedName(line.slice(0, -ending[0].length)), ending[1]);
+    else if (skipped >= 0) this.#found.add(line.slice(0, skipped), "skipped");
     this.#pending = ending === undefined && skipped < 0 ? line.slice(0, line.indexOf(DOTS)) : undefined;
     const installed = this.#pending === undefined ? -1 : line.indexOf(INSTALLED);
     if (installed >= 0) this.#pendingInstalled = line.slice(0, installed);
@@ -85,24 +78,19 @@ class DjangoParser implements LogParser {
 
   #settlePending(): void {
     for (const name of [this.#pending, this.#pendingInstalled])
-      if (name !== undefined) this.#add(name, "passed");
+      if (name !== undefined) this.#found.add(name, "passed");
     this.#pending = undefined;
     this.#pendingInstalled = undefined;
   }
 
   #header(line: string): void {
     const header = HEADER.exec(line);
-    if (header !== null) this.#add(header[2]!, header[1] === "FAIL" ? "failed" : "error");
+    if (header !== null) this.#found.add(header[2]!, header[1] === "FAIL" ? "failed" : "error");
   }
 
   #ran(line: string): void {
     const ran = RAN.exec(line);
-    if (ran !== null) this.#ranTests = (this.#ranTests ?? 0) + Number(ran[1]);
-  }
-
-  #add(name: string, status: LoggedStatus): void {
-    this.#into.tests.add(name, status);
-    if (isPassing(status) && this.#expected.has(name)) this.#passed.add(name);
+    if (ran !== null) this.#found.count(Number(ran[1]));
   }
 }
 

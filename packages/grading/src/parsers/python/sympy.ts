@@ -11,6 +11,7 @@
 import type { Observations } from "../../results/observations.js";
 import type { LoggedStatus } from "../../results/status.js";
 import type { LogParser, ParserContext, ParserDefinition } from "../types.js";
+import { CountedPasses } from "./counted-passes.js";
 
 const STATUSES = new Map<string, LoggedStatus>([
   ["ok", "passed"],
@@ -29,15 +30,11 @@ export const sympy: ParserDefinition = {
 };
 
 class SympyParser implements LogParser {
-  readonly #into: Observations;
-  readonly #expected: ReadonlySet<string>;
-  readonly #passed = new Set<string>();
-  #passedCount: number | undefined;
+  readonly #found: CountedPasses;
   #hasStarted = false;
 
   constructor(into: Observations, context: ParserContext) {
-    this.#into = into;
-    this.#expected = context.expected;
+    this.#found = new CountedPasses(into, context);
   }
 
   line(raw: string): void {
@@ -48,18 +45,13 @@ class SympyParser implements LogParser {
   }
 
   end(): void {
-    if (this.#passedCount !== undefined) this.#into.isComplete = true;
-    else if (this.#hasStarted) this.#into.isComplete = false;
-    if (this.#passedCount === undefined || this.#passed.size <= this.#passedCount) return;
-    const reason = `${this.#passed.size} expected tests are reported passed, the runner counted ${this.#passedCount}`;
-    this.#into.find("tamper", reason);
+    this.#found.end(this.#hasStarted);
   }
 
   #rule(line: string): void {
     if (line.includes("test process starts")) this.#hasStarted = true;
     const finished = FINISHED.exec(line);
-    if (finished !== null)
-      this.#passedCount = (this.#passedCount ?? 0) + Number(PASSED_COUNT.exec(finished[1]!)?.[1] ?? 0);
+    if (finished !== null) this.#found.count(Number(PASSED_COUNT.exec(finished[1]!)?.[1] ?? 0));
   }
 
   #test(line: string): void {
@@ -67,15 +59,13 @@ class SympyParser implements LogParser {
     const space = words.lastIndexOf(" ");
     const status = space < 0 ? undefined : STATUSES.get(words.slice(space + 1));
     if (status === undefined) return;
-    const name = words.slice(0, words.indexOf(" "));
-    this.#into.tests.add(name, status);
-    if (status === "passed" && this.#expected.has(name)) this.#passed.add(name);
+    this.#found.add(words.slice(0, words.indexOf(" ")), status);
   }
 
   #traceback(line: string): void {
     const words = line.split(" ");
     const name = words.find((word) => word.includes(".py:"));
-    if (name !== undefined && words.length >= 3) this.#into.tests.add(name, "failed");
+    if (name !== undefined && words.length >= 3) this.#found.add(name, "failed");
   }
 }
 
