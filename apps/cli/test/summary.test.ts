@@ -65,6 +65,7 @@ function records(change: Partial<RunRecords> = {}): RunRecords {
     ]),
     phases: [],
     endedTrials: 4,
+    lost: [],
     endedTwice: [],
     ...change,
   };

@@ -12,6 +12,7 @@ import { preflight } from "../preflight.js";
 import { ProgressWatch } from "../quickstart/progress.js";
 import { failedGates, type Summary, summarise } from "../quickstart/summary.js";
 import { LineView, TerminalView, type View } from "../quickstart/view.js";
+import { type LostTrials, lostLines } from "../records/lost-trials.js";
 import { readRunRecords } from "../records/run-records.js";
 import { listenForInterrupts } from "../site/interrupts.js";
 import { type OpenSite, openSite } from "../site/open-site.js";
@@ -39,8 +40,9 @@ export function addRun(program: Command, output: () => OutputOptions): void {
       const run = await readRunConfig(files.run);
       assertTrains(run);
       for (const line of await preflight(site, run)) note(`ok  ${line}`);
-      const { summary, failed } = await superviseRun(site, run, files);
-      printResult(output(), summary, () => [describe(summary)]);
+      const { summary, lost, failed } = await superviseRun(site, run, files);
+      printResult(output(), { ...summary, lost }, () => [describe(summary)]);
+      for (const line of lostLines(lost)) note(line);
       for (const reason of failed) note(`gate failed: ${reason}`);
       process.exitCode = failed.length === 0 ? 0 : EXIT_FAILURE;
     });
@@ -67,7 +69,7 @@ async function superviseRun(
   site: SiteConfig,
   run: RunConfig,
   files: Flags,
-): Promise<{ summary: Summary; failed: string[] }> {
+): Promise<{ summary: Summary; lost: readonly LostTrials[]; failed: string[] }> {
   const startedAt = performance.now();
   const opened = await openSite(files.site);
   const view = process.stderr.isTTY ? new TerminalView() : new LineView(note);
@@ -97,7 +99,8 @@ async function superviseRun(
       durationMs: Math.round(performance.now() - startedAt),
     });
     const isExact = run.engine.kind === "embedded";
-    return { summary, failed: failedGates(summary, records, run.trainer.steps, isExact) };
+    const failed = failedGates(summary, records, run.trainer.steps, isExact);
+    return { summary, lost: records.lost, failed };
   } finally {
     view.end();
     await opened.close();

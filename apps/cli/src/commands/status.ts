@@ -9,6 +9,7 @@ import { type Command, Option } from "commander";
 import { type OutputOptions, printResult } from "../output.js";
 import { type RunPaths, runPaths } from "../quickstart/run-directory.js";
 import { recomputedLedger, type Summary } from "../quickstart/summary.js";
+import { lostLines } from "../records/lost-trials.js";
 import { readRunRecords } from "../records/run-records.js";
 import { readRewards } from "../regrade/run-verdicts.js";
 import { countsLine, outcomeCounts, standingVerdicts } from "../regrade/standing.js";
@@ -26,13 +27,11 @@ export function addStatus(program: Command, output: () => OutputOptions): void {
     .action(async (runId: string, { site }: { site?: string }) => {
       if (site !== undefined) return printLiveOn(await readSiteConfig(site), runId, output());
       const paths = runPaths(projectPaths(), runId);
-      if (!existsSync(paths.options)) {
-        throw new MortiseError({
-          code: "MORTISE_OPERATOR_RUN_UNKNOWN",
-          message: `There is no run ${runId}.`,
-          detail: { field: "runId" },
-        });
-      }
+      if (!existsSync(paths.options))
+        throw unknown(
+          `There is no quick start ${runId}.`,
+          "List the runs with `mortise runs list`; name the site of a run on one with --site.",
+        );
       const bus = existsSync(paths.site) ? await connectIfUp(await readSiteConfig(paths.site)) : undefined;
       if (bus === undefined) return printStopped(runId, paths, output());
       try {
@@ -52,12 +51,27 @@ async function printLiveOn(site: SiteConfig, runId: string, output: OutputOption
   }
 }
 
+function unknown(message: string, fix: string): MortiseError {
+  return new MortiseError({
+    code: "MORTISE_OPERATOR_RUN_UNKNOWN",
+    message,
+    fix,
+    detail: { field: "runId" },
+  });
+}
+
 async function printLive(
   { bus, site }: { bus: Bus; site: SiteConfig },
   runId: string,
   output: OutputOptions,
 ): Promise<void> {
   const records = await readRunRecords(bus, runId);
+  const { phases, seals, groups } = records;
+  if (phases.length + seals.length + groups.length + records.endedTrials === 0)
+    throw unknown(
+      `Nothing is recorded of a run ${runId}.`,
+      "Name a run of this site, by run.id of its run file; one that was just started says something soon.",
+    );
   const rewards = await readRewards(bus, runId);
   const verdicts = outcomeCounts(standingVerdicts(rewards).values());
   const warnings = await withManagers(bus, site, managerWarnings);
@@ -79,6 +93,7 @@ async function printLive(
     groups: records.groups.length,
     tokens,
     verdicts,
+    lost: records.lost,
     regraded: rewards.regrades.size,
     warnings,
   };
@@ -88,6 +103,7 @@ async function printLive(
       .map(([name, count]) => `${name} ${count}`)
       .join(", ")}`,
     `verdicts: ${countsLine(verdicts)}${rewards.regrades.size === 0 ? "" : ` (${rewards.regrades.size} graded again)`}`,
+    ...lostLines(records.lost),
     ...warnings.map((warning) => `warning: ${warning}`),
   ]);
 }

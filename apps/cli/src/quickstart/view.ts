@@ -44,7 +44,7 @@ export function describe(facts: ViewFacts): string[] {
     ...describeLastStep(facts),
     ...progress.evaluations.map(
       ({ name, solved, attempts, invalid }) =>
-        `solve rate   ${name}: ${ratio(solved, attempts)} (${solved}/${attempts}${invalid > 0 ? `, ${invalid} without a verdict` : ""})`,
+        `solve rate   ${name}: ${ratio(solved, attempts)} ${counted(solved, attempts, invalid)}`,
     ),
   ];
 }
@@ -127,10 +127,10 @@ export class LineView implements View {
     const { progress } = facts;
     const at = elapsed(facts.elapsedMs);
     this.#once(`phase ${progress.phase}`, `${at}  ${PHASES[progress.phase]}`);
-    for (const { name, solved, attempts } of progress.evaluations) {
+    for (const { name, solved, attempts, invalid } of progress.evaluations) {
       this.#once(
         `evaluation ${name}`,
-        `${at}  solve rate ${name} ${ratio(solved, attempts)} (${solved}/${attempts})`,
+        `${at}  solve rate ${name} ${ratio(solved, attempts)} ${counted(solved, attempts, invalid)}`,
       );
     }
     const step = progress.lastStep;
@@ -150,6 +150,10 @@ export class LineView implements View {
 }
 
 const compact = (line: string | undefined): string => (line ?? "").replaceAll(/ {2,}/g, " ");
+
+function counted(solved: number, attempts: number, invalid: number): string {
+  return `(${solved}/${attempts}${invalid > 0 ? `, ${invalid} without a verdict` : ""})`;
+}
 
 function ratio(part: number, whole: number): string {
   return whole === 0 ? "undefined" : (part / whole).toFixed(3);

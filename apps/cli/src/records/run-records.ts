@@ -15,9 +15,11 @@ import {
   type SessionSealed,
   type StepRecord,
   TrialState,
+  type TrialTransition,
   TrialTransitionSchema,
 } from "@mortise/contracts";
 import type { Bus, FollowOptions } from "@mortise/kernel";
+import { type LostTrials, lostTrials } from "./lost-trials.js";
 
 export interface RunRecords {
   readonly seals: readonly SessionSealed[];
@@ -29,6 +31,8 @@ export interface RunRecords {
   readonly phases: readonly PhaseRecord[];
   /** Trials that have ended, of training and evaluation, retries included. */
   readonly endedTrials: number;
+  /** Those of them without a verdict that counts, by cause. */
+  readonly lost: readonly LostTrials[];
   /** Trials recorded as ended more than once: always empty, or something was counted twice. */
   readonly endedTwice: readonly string[];
 }
@@ -40,6 +44,7 @@ export async function readRunRecords(bus: Bus, run: string): Promise<RunRecords>
   const evaluations = new Map<string, EvaluationRecord>();
   const phases: PhaseRecord[] = [];
   const closed = new Map<string, number>();
+  const lastOf = new Map<string, TrialTransition>();
 
   await readAll(bus, "CAPTURES", filter.captures(run), CaptureRecordSchema, ({ record }) => {
     if (record.case === "sealed") seals.set(record.value.trial, record.value);
@@ -47,8 +52,11 @@ export async function readRunRecords(bus: Bus, run: string): Promise<RunRecords>
   await readAll(bus, "GROUPS", filter.groups(run), GroupRecordSchema, (group) => {
     groups.set(group.group, group);
   });
-  await readAll(bus, "TRIALS", filter.trialStates(run), TrialTransitionSchema, ({ trial, state }) => {
-    if (state === TrialState.CLOSED) closed.set(trial, (closed.get(trial) ?? 0) + 1);
+  await readAll(bus, "TRIALS", filter.trialStates(run), TrialTransitionSchema, (transition) => {
+    const { trial, state } = transition;
+    if (state !== TrialState.CLOSED) return;
+    closed.set(trial, (closed.get(trial) ?? 0) + 1);
+    lastOf.set(trial, transition);
   });
   await readAll(bus, "METRICS", filter.metrics(run), MetricsRecordSchema, ({ record }) => {
     if (record.case === "step") steps.set(record.value.step, record.value);
@@ -63,6 +71,7 @@ export async function readRunRecords(bus: Bus, run: string): Promise<RunRecords>
     evaluations,
     phases,
     endedTrials: closed.size,
+    lost: lostTrials(lastOf.values()),
     endedTwice: [...closed].filter(([, times]) => times > 1).map(([trial]) => trial),
   };
 }
