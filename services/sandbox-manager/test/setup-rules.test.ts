@@ -1,5 +1,5 @@
 /** Small rules of a trial's setup: what may be reached, what is used, when a task is healthy, when a host is not. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { create } from "@bufbuild/protobuf";
@@ -154,11 +154,22 @@ describe("what a run mounts", () => {
 
 test.each([
   ["registry.example/a:1", { kind: "registry", reference: "registry.example/a:1" }],
-  ["oci:images/a", { kind: "local", path: "/tasks/t/images/a" }],
+  ["oci:images/a", { kind: "local", path: "@/images/a" }],
   ["oci-archive:/srv/a.tar", { kind: "local", path: "/srv/a.tar" }],
-  ["docker-archive:a.tar:name:tag", { kind: "local", path: "/tasks/t/a.tar", name: "name:tag" }],
-])("the image %s", (dockerImage, spec) => {
-  expect(imageOf({ directory: "/tasks/t", environment: { dockerImage } } as Task)).toEqual(spec);
+  ["docker-archive:a.tar:name:tag", { kind: "local", path: "@/a.tar", name: "name:tag" }],
+])("the image %s, in the task's own directory where that is only linked to", (dockerImage, spec) => {
+  const tasks = mkdtempSync(path.join(realpathSync(tmpdir()), "mortise-image-"));
+  try {
+    const own = path.join(tasks, "own");
+    const linked = path.join(tasks, "site/tasks/t");
+    mkdirSync(own);
+    mkdirSync(path.dirname(linked), { recursive: true });
+    symlinkSync(own, linked);
+    const placed = "path" in spec ? { ...spec, path: spec.path?.replace("@", own) } : spec;
+    expect(imageOf({ directory: linked, environment: { dockerImage } } as Task)).toEqual(placed);
+  } finally {
+    rmSync(tasks, { recursive: true });
+  }
 });
 
 describe("a health check", () => {

@@ -2,6 +2,7 @@
  * Owns which image a task runs in, read from `environment.docker_image`: a registry's, or one in a file beside the
  * task. Does not fetch it and does not build it.
  */
+import { realpathSync } from "node:fs";
 import path from "node:path";
 import { MortiseError } from "@mortise/contracts";
 import type { Task } from "@mortise/tasks";
@@ -11,7 +12,7 @@ import type { ImageSpec } from "../backend/types.js";
 const LOCAL = /^(?:oci|oci-archive|docker-archive):(?<path>[^:]+)(?::(?<name>.+))?$/;
 
 /**
- * Paths are relative to the task's directory. Without an image a task with a repository runs in the host image;
+ * Paths are relative to the task's own directory, also where the site has only a link to it. Without an image a task with a repository runs in the host image;
  * undefined for one that has only a Dockerfile: its image has to be built.
  */
 export function imageOf({ directory, environment }: Task): ImageSpec | undefined {
@@ -19,7 +20,11 @@ export function imageOf({ directory, environment }: Task): ImageSpec | undefined
   if (dockerImage === undefined) return repository === undefined ? undefined : { kind: "host" };
   const { path: place, name } = LOCAL.exec(dockerImage)?.groups ?? {};
   if (place === undefined) return { kind: "registry", reference: dockerImage };
-  return { kind: "local", path: path.resolve(directory, place), ...(name === undefined ? {} : { name }) };
+  return {
+    kind: "local",
+    path: path.resolve(realpathSync(directory), place),
+    ...(name === undefined ? {} : { name }),
+  };
 }
 
 /** What a place without a builder says. Rejects with MORTISE_TASK_INVALID. */
