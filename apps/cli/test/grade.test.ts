@@ -111,6 +111,13 @@ describe("refusals", () => {
     await expect(reading).rejects.toMatchObject({ code: "MORTISE_TASK_RECORD", detail: { field } });
   });
 
+  test("a directory for a log", async () => {
+    await expect(readLog(directory, () => {})).rejects.toMatchObject({
+      code: "MORTISE_OPERATOR_FILES",
+      detail: { field: "--log" },
+    });
+  });
+
   test("a damaged log", async () => {
     const reading = readLog(at("damaged.gz"), () => {});
     await expect(reading).rejects.toMatchObject({

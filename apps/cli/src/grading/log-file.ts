@@ -37,9 +37,19 @@ export async function readLog(path: string, onBytes: (bytes: Uint8Array) => void
 async function isGzip(path: string): Promise<boolean> {
   const file = await open(path, "r");
   try {
+    if ((await file.stat()).isDirectory()) throw isDirectory(path);
     const { bytesRead, buffer } = await file.read(Buffer.alloc(GZIP.length), 0, GZIP.length, 0);
     return bytesRead === GZIP.length && GZIP.every((byte, at) => buffer[at] === byte);
   } finally {
     await file.close();
   }
+}
+
+function isDirectory(path: string): MortiseError {
+  return new MortiseError({
+    code: "MORTISE_OPERATOR_FILES",
+    message: `${path} is a directory.`,
+    fix: "Name the file of the log in it.",
+    detail: { field: "--log", path },
+  });
 }
