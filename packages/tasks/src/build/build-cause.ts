@@ -63,14 +63,19 @@ export function buildCauseOf(error: MortiseError): BuildFailureCause {
     return BY_BUILDER[detail.cause]!;
   // The limit can end before a build begins, while its bases are fetched.
   if (/base images were not there/.test(message)) return "timeout";
-  if (/^base image /.test(message)) return "base-image";
+  if (/\bbase image \S+: the engine does not take it/.test(message)) return "base-image";
   if (code === "MORTISE_TASK_BUILD")
     return detail.field === "environment/Dockerfile" ? "dockerfile" : "missing-file";
   return Object.hasOwn(BY_CODE, code) ? BY_CODE[code]! : "engine";
 }
 
-/** A package that is not to be had often ends in a build that fails: that is looked for first. */
-function commandCause(said: string): BuildFailureCause {
+/**
+ * A package that is not to be had often ends in a build that fails: that is looked for first. The first line shows the
+ * command, which may speak of anything; those after it are what the command printed.
+ */
+function commandCause(message: string): BuildFailureCause {
+  const [, ...printed] = message.split("\n");
+  const said = printed.join("\n");
   if (RESOLVER.test(said)) return "resolver";
   return COMPILE.test(said) ? "compile" : "command";
 }

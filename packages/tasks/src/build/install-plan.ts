@@ -50,12 +50,11 @@ export function installPlanOf(
   { workdir, place }: { workdir: string; place: string },
 ): InstallPlan {
   const fields = new RowFields({ place, fields: { ...record } });
-  if (fields.find("install_config") === undefined)
-    fields.refuse(
-      "install_config",
-      "is absent",
-      "Name an image in environment.docker_image, or add environment/Dockerfile.",
-    );
+  if (fields.find("install_config") === undefined) {
+    const fix = "Name an image in environment.docker_image, or add environment/Dockerfile.";
+    fields.refuse("install_config", "is absent", fix);
+    refuseIfAny(fields);
+  }
   const config = fields.object("install_config");
   const repository = fields.required("repo");
   const commit = fields.required("base_commit");

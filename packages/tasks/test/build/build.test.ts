@@ -202,7 +202,11 @@ describe("causes", () => {
     ["compile", "error[E0425]: cannot find value"],
     ["compile", "ERROR: Failed building wheel for lxml"],
     ["command", "sh: 1: nothing: not found"],
-  ])("%s: %s", (cause, said) => expect(failed(`t: command-failed in step 3/5: ${said}`)).toBe(cause));
+  ])("%s: %s", (cause, said) =>
+    expect(failed(`t: command-failed in step 3/5 : RUN x || echo failed to build: code 1\n  ${said}`)).toBe(
+      cause,
+    ),
+  );
 
   test("of the builder and of images keep their kind, and only those of the place are tried again", () => {
     const code = (name: string, message = "x") =>
@@ -214,6 +218,9 @@ describe("causes", () => {
     expect(code("MORTISE_SANDBOX_IMAGE_UNKNOWN")).toBe("base-image");
     expect(code("MORTISE_SANDBOX_IMAGE_REGISTRY")).toBe("network");
     expect(code("MORTISE_TASK_RECORD")).toBe("refused");
+    expect(code("MORTISE_SANDBOX_IMAGE_BUILD", "base image a:1: the engine does not take it: x")).toBe(
+      "base-image",
+    );
     expect(code("MORTISE_SANDBOX_IMAGE_BUILD", "t is over; base images were not there.")).toBe("timeout");
     expect((["timeout", "network", "disk", "base-image"] as const).every(isWorthRetrying)).toBe(true);
     expect((["refused", "resolver", "compile", "dockerfile"] as const).some(isWorthRetrying)).toBe(false);
