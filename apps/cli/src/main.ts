@@ -95,10 +95,25 @@ function asMortiseError(error: unknown): unknown {
       detail: { field: "command" },
     });
   }
-  const field = /'([^']+)'/.exec(error.message)?.[1] ?? "command line";
+  // Quoted with what an option takes: '--jobs <n>'.
+  const field = /'([^' ]+)[^']*'/.exec(error.message)?.[1] ?? "command line";
   return new MortiseError({
     code: "MORTISE_OPERATOR_USAGE",
     message: error.message.replace(/^error: /, ""),
+    fix: `See \`${namedCommand(process.argv.slice(2))} --help\`.`,
     detail: { field },
   });
+}
+
+/** As much of a command line as names a command: `mortise sandbox list`. */
+function namedCommand(args: readonly string[]): string {
+  let command: Command = program;
+  const names = [program.name()];
+  for (const arg of args) {
+    const child = command.commands.find((one) => one.name() === arg);
+    if (child === undefined) continue;
+    command = child;
+    names.push(arg);
+  }
+  return names.join(" ");
 }

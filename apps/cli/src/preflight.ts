@@ -11,12 +11,15 @@ import { assertFreeSpace } from "./free-space.js";
 import { readGreeting } from "./provision/nats-server/version.js";
 import { assertSandboxWishes } from "./sandbox-wishes.js";
 import { siteDown } from "./site/open-site.js";
+import { underFlag } from "./site/refusal.js";
 
 /** What was checked, one line each. Throws the first thing that would stop the run. */
 export async function preflight(site: SiteConfig, run: RunConfig): Promise<string[]> {
   assertSandboxWishes(site, run);
   const version = await busVersion(site);
-  const checkpoint = await openCheckpoint(run.policy.checkpoint);
+  const checkpoint = await openCheckpoint(run.policy.checkpoint).catch((error) => {
+    throw underFlag("policy.checkpoint", error);
+  });
   const index = readTaskIndex(run.tasks.index ?? site.tasks.directory);
   const counts = [run.tasks.train, run.tasks.evaluate].map((split) => assertSplit(site, index, split, run));
   assertFile(site.identity.directory, "identity.directory");

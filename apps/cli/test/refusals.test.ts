@@ -44,3 +44,33 @@ test("a directory without tasks is not a valid one", () => {
   expect(status).toBe(2);
   expect(stderr).toContain("MORTISE_TASK_UNKNOWN");
 });
+
+test.each([
+  [
+    "an option nobody knows",
+    ["tasks", "index", "x", "--per-repositry", "2"],
+    "--per-repositry",
+    "tasks index",
+  ],
+  ["a value that is none", ["tasks", "validate", "x", "--jobs", "abc"], "--jobs", "tasks validate"],
+  ["an argument too few", ["sandbox", "list"], "runId", "sandbox list"],
+])("%s is told by its name, with where that command is described", (_name, args, field, command) => {
+  const { status, stderr } = mortise(args);
+  expect(status).toBe(2);
+  expect(stderr).toContain(`MORTISE_OPERATOR_USAGE (${field}): `);
+  expect(stderr).toContain(`fix: See \`mortise ${command} --help\`.`);
+});
+
+test("a configuration file that cannot be read is told by its path", () => {
+  const absent = join(import.meta.dirname, "absent.toml");
+  const { status, stderr } = mortise(["check", "--site", absent, "--run", absent]);
+  expect(status).toBe(2);
+  expect(stderr).toContain(`MORTISE_CONFIG_UNREADABLE (${absent})`);
+});
+
+test("of a run that is no quick start the status asks for its site", () => {
+  const { status, stderr } = mortise(["status", "nobody"]);
+  expect(status).toBe(2);
+  expect(stderr).toContain("MORTISE_OPERATOR_RUN_UNKNOWN (runId)");
+  expect(stderr).toContain("--site");
+});

@@ -4,7 +4,7 @@
  * Does not start the shared services (see commands/site.ts).
  */
 import { resolve } from "node:path";
-import { MortiseError, type RunConfig, type SiteConfig } from "@mortise/contracts";
+import { MortiseError, type RunConfig, RunPhase, type SiteConfig } from "@mortise/contracts";
 import { readRunConfig, readSiteConfig, sleep } from "@mortise/kernel";
 import type { Command } from "commander";
 import { EXIT_FAILURE, note, type OutputOptions, printResult } from "../output.js";
@@ -85,6 +85,10 @@ async function superviseRun(
   const signal = AbortSignal.any([processes.fatal, interrupts.signal]);
   try {
     await makeTopology(site, run.run.id);
+    if (await hasFinished(opened, run.run.id))
+      view.note(
+        `run ${run.run.id} has finished before: this is what came of it; another run needs another run.id`,
+      );
     await processes.start();
     await follow({ run, opened, processes, view, startedAt, signal });
     const records = await readRunRecords(opened.bus, run.run.id);
@@ -107,6 +111,11 @@ async function superviseRun(
     await processes.stop();
     interrupts.dispose();
   }
+}
+
+async function hasFinished(opened: OpenSite, runId: string): Promise<boolean> {
+  const { phases } = await readRunRecords(opened.bus, runId);
+  return phases.some(({ phase }) => phase === RunPhase.FINISHED);
 }
 
 interface FollowOptions {

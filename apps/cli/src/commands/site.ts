@@ -120,11 +120,16 @@ function initLines({ site, run, files, checked, warnings }: PreparedSite): strin
     ...checked.map((line) => `ok       ${line}`),
     ...warnings.map((line) => `!!       ${line}`),
     ...files.map(({ path, state }) => `${state.padEnd(8)} ${path}`),
-    `next: mortise site up --site ${site}`,
+    `next: mortise site up --site ${quoted(site)}`,
     run === undefined
-      ? `and, for a run file: mortise site init ${dirname(site)} --checkpoint <directory>`
-      : `then: mortise run --site ${site} --run ${run}`,
+      ? `and, for a run file: mortise site init ${quoted(dirname(site))} --checkpoint <directory>`
+      : `then: mortise run --site ${quoted(site)} --run ${quoted(run)}`,
   ];
+}
+
+/** A path as a shell takes it. */
+function quoted(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }
 
 function siteOption(): Option {

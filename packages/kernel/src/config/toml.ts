@@ -19,7 +19,12 @@ export async function loadToml(path: string): Promise<Table> {
     text = await readFile(path, "utf8");
   } catch (cause) {
     const reason = (cause as NodeJS.ErrnoException).code ?? "unknown error";
-    throw new MortiseError({ code: "MORTISE_CONFIG_UNREADABLE", message: `${path}: ${reason}.`, cause });
+    throw new MortiseError({
+      code: "MORTISE_CONFIG_UNREADABLE",
+      message: `${path}: ${reason}.`,
+      cause,
+      detail: { path },
+    });
   }
   try {
     return parse(text);
