@@ -1,14 +1,9 @@
 /**
- * Owns a deployment on this machine for the suite: nats-server and every service as processes of their own, runc as
- * the sandbox backend, and runs in which one scripted harness has one trial at each task. Leaves nothing behind.
+ * Owns the deployment of the suite: runc as the sandbox backend, and runs in which one scripted harness has one trial at
+ * each task, with everything recorded of them.
  */
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import {
   filter,
-  MetricsRecordSchema,
-  RunPhase,
   type SandboxReport,
   SandboxReportSchema,
   TrialState,
@@ -18,15 +13,15 @@ import {
   VerdictSchema,
 } from "@mortise/contracts";
 import { type Bus, findServices } from "@mortise/kernel";
-import { stringify } from "smol-toml";
-import { writePolicy } from "../../apps/cli/src/conformance/policy-files.js";
-import { provisionNatsServer } from "../../apps/cli/src/provision/nats-server/provision.js";
-import { runPaths } from "../../apps/cli/src/quickstart/run-directory.js";
-import { LocalCluster } from "../../apps/cli/src/site/processes/local-cluster.js";
-import { projectPaths } from "../../apps/cli/src/site/project-paths.js";
+import { readAll } from "../../apps/cli/src/records/run-records.js";
+import { DeployedSite } from "../../apps/cli/test/site/deployed-site.js";
 
 const WINDOW_TOKENS = 20_000;
-const LOOK_INTERVAL_MS = 200;
+/** Says one word, whatever is asked. */
+const SCRIPT = [
+  { format: "mortise.engine-script", schema: 1 },
+  { text: "Done.<|im_end|>", when: {}, times: "always" },
+].map((line) => JSON.stringify(line));
 
 /** Everything the services recorded of the one trial at a task. */
 export interface TrialRecord {
@@ -51,15 +46,10 @@ export interface RunWish {
 }
 
 export class Deployment {
-  readonly #directory: string;
-  readonly #cluster: LocalCluster;
-  readonly #checkpoint: string;
-  #isStarted = false;
+  readonly #site: DeployedSite;
 
-  private constructor(directory: string, cluster: LocalCluster, checkpoint: string) {
-    this.#directory = directory;
-    this.#cluster = cluster;
-    this.#checkpoint = checkpoint;
+  private constructor(site: DeployedSite) {
+    this.#site = site;
   }
 
   static async start(
@@ -67,32 +57,19 @@ export class Deployment {
     harnesses: readonly Harness[],
     runs: readonly string[],
   ): Promise<Deployment> {
-    const project = projectPaths();
-    const directory = await mkdtemp(join(tmpdir(), "mortise-red-team-"));
-    const nats = await provisionNatsServer({
-      cacheDirectory: project.cache,
-      environment: { PATH: process.env.PATH },
-      onProgress: console.log,
-    });
-    const paths = runPaths({ ...project, runs: directory }, "deployment");
-    await mkdir(paths.directory, { recursive: true });
-    const cluster = new LocalCluster({ project, paths, nats, note: console.log });
-    await cluster.startBus(runs);
-    const site = {
-      nats: { url: cluster.natsUrl },
-      identity: { directory: paths.identity },
-      state: { directory: paths.state },
-      tasks: { directory: tasks },
+    const site = await DeployedSite.start({
+      suite: "red-team",
+      tasks,
+      runs,
       harness: Object.fromEntries(harnesses.map((harness) => [harness.name, settingsOf(harness)])),
       sandbox: { backend: "runc", cpus: 2, memoryBytes: 1024 ** 3, diskBytes: 512 * 1024 ** 2, pids: 256 },
-    };
-    await writeFile(paths.site, stringify(site), { mode: 0o600 });
-    const { checkpoint } = await writePolicy(directory, WINDOW_TOKENS);
-    return new Deployment(directory, cluster, checkpoint);
+      windowTokens: WINDOW_TOKENS,
+    });
+    return new Deployment(site);
   }
 
   get bus(): Bus {
-    return this.#cluster.bus;
+    return this.#site.bus;
   }
 
   /** host:port of the proxy's model API. */
@@ -102,92 +79,37 @@ export class Deployment {
   }
 
   /** One trial at every task of a split, to their verdicts. @returns the records by task */
-  async run(wish: RunWish): Promise<ReadonlyMap<string, TrialRecord>> {
-    const engineFile = join(this.#directory, `${wish.run}.jsonl`);
-    const script = [
-      { format: "mortise.engine-script", schema: 1 },
-      { text: "Done.<|im_end|>", when: {}, times: "always" },
-    ];
-    await writeFile(engineFile, script.map((line) => `${JSON.stringify(line)}\n`).join(""));
-    const runFile = join(this.#directory, `${wish.run}.toml`);
-    await writeFile(runFile, stringify(this.#runConfig(wish, engineFile)));
-    if (this.#isStarted) await this.#cluster.switchRun(runFile);
-    else await this.#cluster.startServices(runFile);
-    this.#isStarted = true;
-    return this.#follow(wish.run);
-  }
-
-  async stop(): Promise<void> {
-    await this.#cluster.stop();
-    await rm(this.#directory, { recursive: true, force: true });
-  }
-
-  /** An evaluation of version 0 with one attempt a task, and no training. */
-  #runConfig({ run, harness, split, tasks }: RunWish, engineFile: string): object {
-    return {
-      run: { id: run },
-      policy: { checkpoint: this.#checkpoint },
-      engine: { kind: "scripted", file: engineFile },
-      tasks: { train: split, evaluate: split },
-      rollout: {
-        harness,
-        agentTimeoutMs: 60_000,
-        setupTimeoutMs: 300_000,
-        verifyTimeoutMs: 600_000,
-        maxRetries: 1,
-        prewarm: 0,
-      },
-      trainer: { steps: 0 },
-      evaluation: { attempts: tasks, before: true, after: false },
+  async run({ run, harness, split, tasks }: RunWish): Promise<ReadonlyMap<string, TrialRecord>> {
+    const rollout = {
+      harness,
+      agentTimeoutMs: 60_000,
+      setupTimeoutMs: 300_000,
+      verifyTimeoutMs: 600_000,
+      maxRetries: 1,
     };
+    await this.#site.begin({ run, split, script: SCRIPT, rollout, attempts: tasks });
+    await this.#site.finished(run);
+    return this.#recordsOf(run);
   }
 
-  async #follow(run: string): Promise<ReadonlyMap<string, TrialRecord>> {
-    const { bus, fatal } = this.#cluster;
-    let isFinished = false;
+  stop(): Promise<void> {
+    return this.#site.stop();
+  }
+
+  async #recordsOf(run: string): Promise<ReadonlyMap<string, TrialRecord>> {
     const closed: TrialTransition[] = [];
     const verdicts = new Map<string, Verdict>();
     const reports = new Map<string, SandboxReport[]>();
-    const from = "first";
-    const followings = await Promise.all([
-      bus.follow({
-        stream: "METRICS",
-        filters: [filter.metrics(run)],
-        from,
-        schema: MetricsRecordSchema,
-        onMessage: ({ record }) => {
-          if (record.case === "phase" && record.value.phase === RunPhase.FINISHED) isFinished = true;
-        },
-      }),
-      bus.follow({
-        stream: "TRIALS",
-        filters: [filter.trialStates(run)],
-        from,
-        schema: TrialTransitionSchema,
-        onMessage: (transition) => {
-          if (transition.state === TrialState.CLOSED) closed.push(transition);
-        },
-      }),
-      bus.follow({
-        stream: "TRIALS",
-        filters: [filter.trialSandboxes(run)],
-        from,
-        schema: SandboxReportSchema,
-        onMessage: (report) => void reports.set(report.trial, [...(reports.get(report.trial) ?? []), report]),
-      }),
-      bus.follow({
-        stream: "REWARDS",
-        filters: [filter.rewards(run)],
-        from,
-        schema: VerdictSchema,
-        onMessage: (verdict) => void verdicts.set(verdict.trial, verdict),
-      }),
-    ]);
-    while (!isFinished) {
-      fatal.throwIfAborted();
-      await new Promise((resolve) => setTimeout(resolve, LOOK_INTERVAL_MS));
-    }
-    await Promise.all(followings.map((following) => following.stop()));
+    const { bus } = this;
+    await readAll(bus, "TRIALS", filter.trialStates(run), TrialTransitionSchema, (transition) => {
+      if (transition.state === TrialState.CLOSED) closed.push(transition);
+    });
+    await readAll(bus, "TRIALS", filter.trialSandboxes(run), SandboxReportSchema, (report) => {
+      reports.set(report.trial, [...(reports.get(report.trial) ?? []), report]);
+    });
+    await readAll(bus, "REWARDS", filter.rewards(run), VerdictSchema, (verdict) => {
+      verdicts.set(verdict.trial, verdict);
+    });
     // A trial repeated after an infrastructure failure comes later and replaces it.
     return new Map(
       closed.map((transition) => [
