@@ -3,8 +3,10 @@
  * altered tests keep names, files and form, so that code cannot tell them from the true ones without the answers.
  *
  * A1  Of each test one assertion is altered, one whose value is another where there is one.
- * A2  Only tests the record names, each by one name or by one and its parameters.
+ * A2  Only tests the record names, each by one name or by one and its parameters; of tests of one name none, since one
+ *     of them may never run.
  * A3  Only lines the diff adds: everything else the agent may have read before.
+ * A4  Only files that are known whole: what is not shown may say what a failure means.
  */
 import type { Alteration, AlterationKind, FoundTest, Random } from "./altered-test.js";
 import { blockTests } from "./block-tests.js";
@@ -47,16 +49,26 @@ export function alterTests(
 ): AlteredTests | undefined {
   const lines = diff.split("\n");
   const names = new Map<string, AlterationKind>();
-  for (const test of stretchesOf(diff, originals).flatMap((stretch) => testsIn(stretch, random))) {
-    const own = namesOf(test, expected);
-    const chosen = choose(test.alterations, random);
-    if (chosen === undefined || own.length === 0 || own.some((name) => names.has(name))) continue;
+  const found = stretchesOf(diff, originals)
+    .filter(({ isWhole }) => isWhole)
+    .flatMap((stretch) => testsIn(stretch, random))
+    .map((test) => ({ ...test, own: namesOf(test, expected) }));
+  const claims = countOf(found.flatMap(({ own }) => own));
+  for (const { own, alterations } of found) {
+    const chosen = choose(alterations, random);
+    if (chosen === undefined || own.length === 0 || own.some((name) => claims.get(name) !== 1)) continue;
     lines[chosen.line] = altered(lines[chosen.line]!, chosen);
     for (const name of own) names.set(name, chosen.kind);
   }
   return names.size === 0
     ? undefined
     : { diff: lines.join("\n"), tests: [...names].map(([name, kind]) => ({ name, kind })) };
+}
+
+function countOf(names: readonly string[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return counts;
 }
 
 function testsIn(stretch: Stretch, random: Random): FoundTest[] {

@@ -3,7 +3,7 @@
  * and end. Each language says what a head is and how a statement is altered.
  *
  * B1  Only a statement that is reached whenever the test passes: at the indentation of the body, and nothing before it
- *     leaves the test.
+ *     leaves the test or opens a comment or text of several lines, in which a line may be anything.
  */
 import type { Alteration, FoundTest, Random } from "./altered-test.js";
 import type { ShownLine, Stretch } from "./hunks.js";
@@ -53,7 +53,7 @@ function bodyOf(lines: readonly ShownLine[], head: number, leaves: RegExp): numb
     if (text.trim() === "") continue;
     const indent = indentOf(text);
     inner ??= indent;
-    if (indent <= outer || indent < inner || leaves.test(text)) break;
+    if (indent <= outer || indent < inner || leaves.test(text) || staysOpen(text)) break;
     if (indent === inner) reached.push(at);
   }
   return reached;
@@ -80,6 +80,12 @@ function altered(
 
 function indentOf(text: string): number {
   return text.length - text.trimStart().length;
+}
+
+/** A comment, or a text, that does not end on its line; a line that cannot be told from one counts. */
+function staysOpen(text: string): boolean {
+  const code = maskStrings(text).replace(/\/\*.*?\*\//g, "");
+  return /\/\*|["`]/.test(code.replace(/(?<!:)\/\/.*$/, ""));
 }
 
 const PLAIN = /"[^"\\\n]*"|'[^'\\\n]*'|`[^`\\$\n]*`/g;

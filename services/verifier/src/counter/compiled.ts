@@ -2,6 +2,7 @@
 import { type BlockLanguage, maskStrings } from "./block-tests.js";
 import { closingOf, onlyTop, type Part, partsAtTop } from "./brackets.js";
 import { otherValue } from "./literals.js";
+import { mayEqualSeveral } from "./tolerant.js";
 
 type Alter = BlockLanguage["alter"];
 type Altered = ReturnType<Alter>;
@@ -70,9 +71,11 @@ function ofCall(line: string, code: string, { name, contrary }: Called, random: 
   if (closingOf(code, open) !== code.length - 1) return [];
   const parts = partsAtTop(code, open + 1, code.length - 1);
   const at = code.indexOf(name);
-  const isEquality = name === "Equal" || name === "assert_eq";
+  // Behind the two values stands a message; testify has `t` before them.
+  const compared = name === "Equal" ? parts.slice(1, 3) : parts.slice(0, 2);
+  const isExact = (name === "Equal" || name === "assert_eq") && !mayEqualSeveral(code);
   const sense = { kind: "sense" as const, from: at, to: at + name.length, text: contrary.get(name)! };
-  return [...(isEquality ? parts.flatMap((part) => valueIn(line, code, part, random)) : []), sense];
+  return [...(isExact ? compared.flatMap((part) => valueIn(line, code, part, random)) : []), sense];
 }
 
 /** `if got != want {` whose body fails the test. */
@@ -88,7 +91,7 @@ function ofCondition(line: string, code: string, random: Random): Altered {
   const right = { from: from + 2, to: code.length - " {".length };
   const isUnequal = operator[0] === "!=";
   return [
-    ...(isUnequal ? valueIn(line, code, right, random) : []),
+    ...(isUnequal && !mayEqualSeveral(code) ? valueIn(line, code, right, random) : []),
     { kind: "sense", from, to: from + 2, text: isUnequal ? "==" : "!=" },
   ];
 }

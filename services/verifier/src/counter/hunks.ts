@@ -15,6 +15,8 @@ export interface ShownLine {
 export interface Stretch {
   readonly path: string;
   readonly lines: readonly ShownLine[];
+  /** It is the whole file. */
+  readonly isWhole: boolean;
 }
 
 interface Hunk {
@@ -23,6 +25,8 @@ interface Hunk {
   readonly to: number;
   readonly old: readonly string[];
   readonly lines: readonly ShownLine[];
+  /** The file was not there, or was empty. */
+  readonly isNew: boolean;
 }
 
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@/;
@@ -35,7 +39,8 @@ export function stretchesOf(diff: string, originals: ReadonlyMap<string, string>
   return [...hunksByPath(diff.split("\n"))].flatMap(([path, hunks]) => {
     const original = originals.get(path);
     const whole = original === undefined ? undefined : afterwards(original.split("\n"), hunks);
-    return whole === undefined ? hunks.map(({ lines }) => ({ path, lines })) : [{ path, lines: whole }];
+    if (whole !== undefined) return [{ path, lines: whole, isWhole: true }];
+    return hunks.map(({ lines, isNew }) => ({ path, lines, isWhole: isNew }));
   });
 }
 
@@ -84,7 +89,7 @@ function hunkAt(all: readonly string[], start: number, header: RegExpExecArray):
     fresh--;
     lines.push({ text, isAdded, at });
   }
-  return { from, to: from + size, old, lines };
+  return { from, to: from + size, old, lines, isNew: size === 0 && Number(header[1]) === 0 };
 }
 
 /** Undefined for a deleted file, and for a name git had to quote: such tests are left as they are. */

@@ -56,9 +56,11 @@ export function otherValue(
   return changes[random(Math.max(1, changes.length))];
 }
 
+/** A smaller one, unless it is 0: a larger one need not fit what it is compared with. */
 function otherNumber(number: string, index: number, random: Random): Change {
   const [whole = "0", fraction] = number.split(".");
-  const other = String(BigInt(whole) + BigInt(1 + random(9)));
+  const size = BigInt(whole);
+  const other = String(size === 0n ? 1 + random(9) : size - BigInt(1 + random(size < 9n ? Number(size) : 9)));
   return {
     from: index,
     to: index + number.length,
