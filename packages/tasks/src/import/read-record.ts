@@ -7,7 +7,15 @@
  */
 import { MortiseError } from "@mortise/contracts";
 import { readRecord } from "@mortise/grading";
-import { type Dataset, FAIL_TO_PASS, PASS_TO_PASS, patchOf, type SharedPart } from "./datasets/dataset.js";
+import {
+  type Dataset,
+  type DatasetPart,
+  FAIL_TO_PASS,
+  IMAGE,
+  PASS_TO_PASS,
+  patchOf,
+  type SharedPart,
+} from "./datasets/dataset.js";
 import { RowFields } from "./fields.js";
 import { type Patch, PatchSyntaxError } from "./patch/parse-patch.js";
 import { reversePatch } from "./patch/reverse-patch.js";
@@ -27,6 +35,8 @@ export type RecordReading =
 
 const COMMIT = /^[0-9a-f]{7,64}$/i;
 const REPOSITORY = /^[\w.-]+\/[\w.-]+$/;
+/** One word: it ends in a line of a Dockerfile, where a second line would be an instruction of its own. */
+const IMAGE_REFERENCE = /^[A-Za-z0-9][\w.:/@-]*$/;
 
 export function readTaskRecord(row: Row, dataset: Dataset, options: ReadOptions): RecordReading {
   if (dataset.respell === undefined) return readShared(row, dataset, options);
@@ -53,6 +63,7 @@ function readShared(row: Row, dataset: Dataset, options: ReadOptions): RecordRea
   const shared = sharedOf(fields, dataset, instance);
   const isExitCodeOnly = listsOf(fields, dataset, shared, options);
   const part = dataset.read(fields, shared);
+  checkPlace(fields, part);
   const repository = part.repository ?? repositoryOf(fields, shared.repo);
   const createdAt = createdAtOf(fields);
   const difficulty = fields.text("difficulty");
@@ -193,6 +204,23 @@ function repositoryOf(fields: RowFields, repo: string): string {
   if (repo !== "" && !REPOSITORY.test(repo))
     fields.refuse("repo", `is no repository: ${JSON.stringify(repo.slice(0, 80))}`, "Write owner/name.");
   return repo;
+}
+
+function checkPlace(fields: RowFields, part: DatasetPart): void {
+  const { name, value } = fields.find(IMAGE) ?? { name: "image", value: part.image };
+  if (typeof value === "string" && !IMAGE_REFERENCE.test(value))
+    fields.refuse(
+      name,
+      `is no image: ${JSON.stringify(value.slice(0, 80))}`,
+      "Write registry/name:tag or registry/name@digest.",
+    );
+  const { workdir } = part;
+  if (workdir !== undefined && !workdir.startsWith("/"))
+    fields.refuse(
+      "workdir",
+      `is no absolute path: ${JSON.stringify(workdir.slice(0, 80))}`,
+      "Give the directory of the repository in the image, from / on.",
+    );
 }
 
 /** ISO 8601, from text or from seconds or milliseconds since 1970. */

@@ -222,6 +222,16 @@ describe("Multi-SWE-bench", () => {
       { ...MULTI, fixed_tests: {}, f2p_tests: {}, s2p_tests: {}, n2p_tests: {} },
       "f2p_tests has no test, nor have s2p_tests and n2p_tests",
     ],
+    [
+      "an image that would be more than one line of a Dockerfile",
+      { ...MULTI, docker_image: "a:b\nRUN something" },
+      'docker_image is no image: "a:b\\nRUN something"',
+    ],
+    [
+      "a work tree that is no absolute path",
+      { ...MULTI, workdir: "../elsewhere" },
+      'workdir is no absolute path: "../elsewhere"',
+    ],
     ["a list that is none", { ...MULTI, p2p_tests: ["TestZero"] }, "p2p_tests is no object"],
   ])("refuses %s", async (_, row, message) => {
     const error = await refusal(() => importRows(place, [row]));
@@ -360,6 +370,11 @@ describe("R2E-Gym", () => {
       "names without files",
       withRun({ test_file_codes: ["pass\n"] }),
       "execution_result_content.test_file_codes has 1 files for 2 names",
+    ],
+    [
+      "two test files with one name",
+      withRun({ test_file_names: ["test_1.py", "test_1.py"] }),
+      "execution_result_content.test_file_names names 1 files twice",
     ],
     [
       "results of tests no log has",

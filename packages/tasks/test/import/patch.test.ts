@@ -116,6 +116,12 @@ describe("what is no patch is refused with its line", () => {
     ["a header that counts too few", GOLD.replace("-1,2 +1,2", "-1,1 +1,1"), "line 6 belongs to no hunk"],
     ["a lost first column", GOLD.replace("\n def", "\ndef"), "line 4 is a hunk whose header"],
     ["a path above the repository", GOLD.replaceAll("src/sum.py", "../sum.py"), "outside the repository"],
+    ["git's own files", GOLD.replaceAll("src/sum.py", ".Git/hooks/sum.py"), "which is git's own"],
+    [
+      "a name no file can have",
+      GOLD.replaceAll("sum.py", "s".repeat(256)),
+      "line 1 has a name above 255 bytes",
+    ],
     ["a hunk header that is none", GOLD.replace("@@ -1,2 +1,2 @@", "@@ here @@"), "line 4 is no hunk header"],
   ])("%s", (_, text, message) => {
     expect(() => mendPatch(text)).toThrow(PatchSyntaxError);

@@ -40,6 +40,8 @@ interface Draft {
 
 const HUNK = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/;
 const GIT_HEADER = /^diff --git (?:"?a\/(.+?)"? "?b\/(.+?)"?)$/;
+/** Bytes of one name that file systems take. */
+const MAX_NAME_BYTES = 255;
 /** What ends a patch taken from an e-mail. */
 const SIGNATURE = "-- ";
 
@@ -169,9 +171,7 @@ class PatchReader {
     if (draft === undefined) return;
     const { oldPath, newPath } = draft;
     if (oldPath === undefined || newPath === undefined) this.#fail(draft.start, "names no file");
-    for (const path of [oldPath, newPath])
-      if (path.startsWith("/") || path.split("/").includes(".."))
-        this.#fail(draft.start, `names ${path}, which is outside the repository`);
+    for (const path of [oldPath, newPath]) this.#checkPath(path, draft.start);
     const kind = draft.isAdded
       ? "added"
       : draft.isDeleted
@@ -188,6 +188,17 @@ class PatchReader {
       removedLines: draft.removedLines,
       text: `${this.#lines.slice(draft.start, this.#at).join("\n")}\n`,
     });
+  }
+
+  /** As `git apply` refuses paths; `patch`, which is tried after it, would follow them. */
+  #checkPath(path: string, line: number): void {
+    const names = path.split("/");
+    if (path.startsWith("/") || names.includes(".."))
+      this.#fail(line, `names ${path}, which is outside the repository`);
+    if (names.some((name) => name.toLowerCase() === ".git"))
+      this.#fail(line, `names ${path}, which is git's own`);
+    if (names.some((name) => Buffer.byteLength(name) > MAX_NAME_BYTES))
+      this.#fail(line, `has a name above ${MAX_NAME_BYTES} bytes, which no file can have`);
   }
 
   #fail(line: number, what: string): never {

@@ -124,6 +124,13 @@ function repair(fields: RowFields, commit: ParsedCommit): string {
 /** The tests are a package: with it their names hold the directory. */
 function tests(fields: RowFields, run: Execution): string {
   const { test_file_codes: codes, test_file_names: names } = run;
+  const nOnce = new Set(names).size;
+  if (nOnce < names.length)
+    fields.refuse(
+      "execution_result_content.test_file_names",
+      `names ${names.length - nOnce} files twice, of which only one could be put in place`,
+      "Leave the record out.",
+    );
   if (codes.length === names.length && names.length > 0)
     return patchAdding(
       new Map([
