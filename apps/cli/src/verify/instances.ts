@@ -1,6 +1,6 @@
 /** Owns finding the task directory of an instance of a data set. Does not read tasks further. */
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { MortiseError } from "@mortise/contracts";
 import { listTaskIds } from "@mortise/tasks";
 
@@ -10,13 +10,15 @@ export class Instances {
   #byInstance: ReadonlyMap<string, string> | undefined;
 
   constructor(root: string) {
-    this.#root = root;
+    this.#root = resolve(root);
   }
 
   /** @throws MORTISE_TASK_UNKNOWN */
   directoryOf(instance: string): string {
     const own = join(this.#root, instance);
-    if (existsSync(join(own, "task.toml"))) return own;
+    // Whoever wrote the predictions names instances, not paths.
+    const isName = dirname(own) === this.#root && basename(own) === instance;
+    if (isName && existsSync(join(own, "task.toml"))) return own;
     this.#byInstance ??= this.#read();
     const id = this.#byInstance.get(instance);
     if (id !== undefined) return join(this.#root, id);
@@ -33,9 +35,24 @@ export class Instances {
       listTaskIds(this.#root).flatMap((id) => {
         const record = join(this.#root, id, "tests/config.json");
         if (!existsSync(record)) return [];
-        const { instance_id } = JSON.parse(readFileSync(record, "utf8")) as { instance_id?: unknown };
-        return typeof instance_id === "string" ? [[instance_id, id] as const] : [];
+        const instance = instanceIn(record);
+        return typeof instance === "string" ? [[instance, id] as const] : [];
       }),
     );
+  }
+}
+
+/** A record that cannot be read is an error: its task would be called missing. */
+function instanceIn(record: string): unknown {
+  try {
+    return (JSON.parse(readFileSync(record, "utf8")) as { instance_id?: unknown } | null)?.instance_id;
+  } catch (cause) {
+    throw new MortiseError({
+      code: "MORTISE_TASK_INVALID",
+      message: `${record}: ${(cause as Error).message}`,
+      fix: "Import the task again: mortise tasks import.",
+      cause,
+      detail: { source: record },
+    });
   }
 }

@@ -2,6 +2,7 @@
  * Owns verifying changes of one's own on this machine: a diff and a task to a verdict, and what is kept of it. The
  * verification is the verifier's.
  */
+import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { loadTask, PatchSyntaxError, type Task, taskDigest } from "@mortise/tasks";
@@ -16,6 +17,8 @@ import {
   verify,
 } from "@mortise/verifier";
 
+/** With a task's name of 128 characters it is still the name of a file. */
+const MAX_MODEL_LENGTH = 100;
 /** How records of the sandbox-manager name these runs. */
 const RUN = "verify";
 
@@ -119,14 +122,18 @@ function verdictOf(
 }
 
 function kept(verdict: VerifyVerdict, { record }: Verified, out: string): VerifyVerdict {
-  const name = [verdict.task, verdict.model.replaceAll(/[^A-Za-z0-9_-]+/g, "-")].filter(
-    (part) => part !== "",
-  );
-  const evidence = join(out, name.join("."));
+  const evidence = join(out, [verdict.task, folderOf(verdict.model)].filter((part) => part !== "").join("."));
   mkdirSync(evidence, { recursive: true });
   writeFileSync(join(evidence, "evidence.gz"), encodeEvidence(record));
   writeFileSync(join(evidence, "log.txt"), readableLog(record));
   const whole = { ...verdict, evidence };
   writeFileSync(join(evidence, "verdict.json"), `${JSON.stringify({ schema: 1, ...whole }, null, 2)}\n`);
   return whole;
+}
+
+/** The model's name where it can be one of a folder, else what remains of it and digits that keep it apart. */
+function folderOf(model: string): string {
+  const name = model.replaceAll(/[^A-Za-z0-9_-]+/g, "-").slice(0, MAX_MODEL_LENGTH);
+  if (name === model) return name;
+  return `${name}-${createHash("sha256").update(model).digest("hex").slice(0, 8)}`;
 }

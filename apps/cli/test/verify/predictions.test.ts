@@ -1,8 +1,9 @@
 /** Predictions as people have them: JSON, JSONL, by instance; what is no prediction is refused with its place. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { Instances } from "../../src/verify/instances.js";
 import { readPredictions } from "../../src/verify/predictions.js";
 
 const base = mkdtempSync(join(tmpdir(), "mortise-predictions-"));
@@ -43,4 +44,44 @@ test("what is none is refused with its row and field", async () => {
     detail: { field: "instance_id" },
   });
   await expect(readPredictions(file("e.jsonl", "{"))).rejects.toMatchObject({ code: "MORTISE_TASK_RECORD" });
+});
+
+test("an object by instance whose value is no object is refused, not taken for an empty proposal", async () => {
+  const path = file("f.json", JSON.stringify({ "o__p-1": DIFF }));
+  await expect(readPredictions(path)).rejects.toMatchObject({
+    code: "MORTISE_TASK_RECORD",
+    detail: { field: "o__p-1" },
+  });
+});
+
+test("two proposals of one model for one instance are refused with both places", async () => {
+  const row = (model: string) => ({ instance_id: "a", model_name_or_path: model, model_patch: DIFF });
+  const text = [row("m"), row("other"), row("m")].map((one) => `${JSON.stringify(one)}\n`).join("\n");
+  const path = file("g.jsonl", text);
+  await expect(readPredictions(path)).rejects.toMatchObject({
+    message: expect.stringMatching(/g\.jsonl:5: a has .* at .*g\.jsonl:1\./),
+  });
+});
+
+test("a byte order mark is no part of the first row", async () => {
+  expect(await readPredictions(file("h.jsonl", '\uFEFF{"instance_id":"a"}\n'))).toHaveLength(1);
+});
+
+test("an instance is a name among the tasks, never a path out of them; a damaged record is named", () => {
+  const root = join(base, "tasks");
+  for (const name of ["tasks/own", "elsewhere"]) {
+    mkdirSync(join(base, name), { recursive: true });
+    writeFileSync(join(base, name, "task.toml"), "");
+  }
+  const instances = new Instances(root);
+  expect(instances.directoryOf("own")).toBe(join(root, "own"));
+  for (const instance of ["../elsewhere", join(base, "elsewhere"), "own/../own", "..", "."])
+    expect(() => instances.directoryOf(instance)).toThrow(
+      expect.objectContaining({ code: "MORTISE_TASK_UNKNOWN" }),
+    );
+  mkdirSync(join(root, "own/tests"));
+  writeFileSync(join(root, "own/tests/config.json"), "{");
+  expect(() => new Instances(root).directoryOf("o__p-1")).toThrow(
+    expect.objectContaining({ code: "MORTISE_TASK_INVALID" }),
+  );
 });
