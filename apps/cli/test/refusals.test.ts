@@ -52,6 +52,7 @@ test.each([
     "--per-repositry",
     "tasks index",
   ],
+  ["a run that would be a path", ["eval", "--run-id", "../elsewhere"], "--run-id", "eval"],
   ["a value that is none", ["tasks", "validate", "x", "--jobs", "abc"], "--jobs", "tasks validate"],
   ["an argument too few", ["sandbox", "list"], "runId", "sandbox list"],
 ])("%s is told by its name, with where that command is described", (_name, args, field, command) => {
@@ -66,6 +67,20 @@ test("a configuration file that cannot be read is told by its path", () => {
   const { status, stderr } = mortise(["check", "--site", absent, "--run", absent]);
   expect(status).toBe(2);
   expect(stderr).toContain(`MORTISE_CONFIG_UNREADABLE (${absent})`);
+});
+
+test("what --set makes of a protocol is held together as a file is", () => {
+  const flags = [
+    "--checkpoint",
+    "x",
+    "--harness",
+    "mini",
+    "--set",
+    "prompt.instruction={instruction} {tests}",
+  ];
+  const { status, stderr } = mortise(["infer", ...flags]);
+  expect(status).toBe(2);
+  expect(stderr).toContain("MORTISE_CONFIG_INVALID (prompt.instruction)");
 });
 
 test("of a run that is no quick start the status asks for its site", () => {

@@ -5,13 +5,13 @@
 import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
-import { EvaluationProtocol, MortiseError } from "@mortise/contracts";
-import { mergeSets, parseStrict } from "@mortise/kernel";
+import { type EvaluationProtocol, MortiseError } from "@mortise/contracts";
+import { loadToml, mergeSets } from "@mortise/kernel";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type EvaluationEnd, evaluate } from "../evaluation/evaluate.js";
-import { readProtocol } from "../evaluation/protocol-file.js";
+import { protocolIn, readProtocol } from "../evaluation/protocol-file.js";
 import { resultLines } from "../evaluation/result-lines.js";
-import { type EvaluationWish, evaluationPaths, storedWish } from "../evaluation/wish.js";
+import { type EvaluationWish, evaluationPaths, RUN_ID, storedWish } from "../evaluation/wish.js";
 import { EXIT_FAILURE, note, type OutputOptions, printResult } from "../output.js";
 import { BACKENDS, type BackendWish } from "../site/init/backend.js";
 import { Interrupted } from "../site/interrupts.js";
@@ -105,12 +105,14 @@ function withShared(command: Command): Command {
     )
     .option("--concurrency <n>", "agents at once", wholeNumber(1), 2 * availableParallelism())
     .option("--out <directory>", "where the result goes; into the run's directory when absent")
-    .option("--run-id <id>", "id of the run; made when absent")
+    .option("--run-id <id>", "id of the run; made when absent", runName)
     .addOption(
       new Option(
         "--resume <runId>",
         "go on where an evaluation was ended; nothing that has ended is repeated",
-      ).conflicts(wishes),
+      )
+        .argParser(runName)
+        .conflicts(wishes),
     );
 }
 
@@ -180,10 +182,10 @@ async function wishOf(command: CommandName, flags: Flags): Promise<EvaluationWis
 
 async function protocolOf(command: CommandName, flags: Flags): Promise<EvaluationProtocol> {
   if (command === "eval") return readProtocol(required(flags.protocol, "--protocol"));
-  const base = flags.protocol === undefined ? INFERENCE : await readProtocol(flags.protocol);
+  const base = flags.protocol === undefined ? INFERENCE : await loadToml(flags.protocol);
   const { attempts, set = [] } = flags;
   const changed = mergeSets(attempts === undefined ? base : { ...base, attempts }, set);
-  return parseStrict(EvaluationProtocol, changed, { source: flags.protocol ?? "--set" });
+  return protocolIn(changed, flags.protocol ?? "--set");
 }
 
 function isPath(engine: string): boolean {
@@ -199,6 +201,12 @@ function solveRates(text: string): { min?: number; max?: number } {
   const bounds = range(text);
   if ((bounds.max ?? 0) <= 1) return bounds;
   throw new InvalidArgumentError("Solve rates are shares: 0..1.");
+}
+
+/** The run's directory is named by it. */
+function runName(text: string): string {
+  if (RUN_ID.test(text)) return text;
+  throw new InvalidArgumentError("1 to 64 letters, digits, _ and - are allowed.");
 }
 
 function required(value: string | undefined, flag: string): string {

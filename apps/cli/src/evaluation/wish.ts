@@ -15,10 +15,12 @@ import { projectPaths } from "../site/project-paths.js";
 const path = z.string().min(1);
 const bound = z.number().min(0).max(1).optional();
 
+export const RUN_ID = /^[A-Za-z0-9_-]{1,64}$/;
+
 const EvaluationWish = z.strictObject({
   /** `eval` measures under a protocol file; `infer` collects attempts and chooses tasks by them. */
   command: z.enum(["eval", "infer"]),
-  runId: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/),
+  runId: z.string().regex(RUN_ID),
   protocol: EvaluationProtocol,
   checkpoint: path,
   /** `embedded`, addresses of servers separated by commas, or a script file. */
