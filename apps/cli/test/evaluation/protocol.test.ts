@@ -88,6 +88,7 @@ diskBytes = 1048576
   it.each([
     ["attempts", ""],
     ["attempts", "attempts = 0\n"],
+    ["limits.agentTimeoutMs", "attempts = 1\nlimits = { agentTimeoutMs = 2147483648 }\n"],
     ["sampling.temperatur", "attempts = 1\nsampling = { temperatur = 1 }\n"],
     ["prompt.instruction", 'attempts = 1\nprompt = { instruction = "do it" }\n'],
     ["prompt.instruction", 'attempts = 1\nprompt = { instruction = "{instruction} {tests}" }\n'],

@@ -5,7 +5,9 @@
  */
 import { z } from "zod";
 
-const ms = z.int().min(1);
+/** What a timer takes; with more it would be over at once. */
+const MAX_TIMER_MS = 2_147_483_647;
+const ms = z.int().min(1).max(MAX_TIMER_MS);
 
 /** A text with no place for the task's own words would give every task the same instruction. */
 export const Instruction = z

@@ -15,7 +15,9 @@ import {
 
 const id = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
 const probability = z.number().min(0).max(1);
-const ms = z.int().min(1);
+/** What a timer takes; with more it would be over at once. */
+const MAX_TIMER_MS = 2_147_483_647;
+const ms = z.int().min(1).max(MAX_TIMER_MS);
 
 const Optimiser = z.strictObject({
   learningRate: z.number().positive().describe("Step size of AdamW."),
