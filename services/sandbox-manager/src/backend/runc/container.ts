@@ -13,6 +13,7 @@ import { NO_OUTPUT, OutputCollector } from "../output.js";
 import type { Command, ExecResult, Outcome, Usage } from "../types.js";
 import type { CgroupHost } from "./cgroup.js";
 import { type Exit, type Launched, launch } from "./launch.js";
+import { messagesOf } from "./runc-log.js";
 import type { Starts } from "./starts.js";
 
 /** runc is a short-lived Go program: collecting garbage costs more than the memory it would free. */
@@ -167,7 +168,7 @@ export class Container {
   #runcMessage(): string {
     const file = path.join(this.#facts.directory, "log");
     const text = existsSync(file) ? readFileSync(file, "utf8") : "";
-    return text.slice(-REASON_BYTES).trim() || "runc ended without a message";
+    return messagesOf(text).slice(-REASON_BYTES) || "runc ended without a message";
   }
 
   async #cleanUp(): Promise<void> {
