@@ -4,7 +4,10 @@ import { type AgentRuntimeConfig, MortiseError } from "@mortise/contracts";
 import { equalSecrets } from "@mortise/kernel";
 import type { RequestHandler } from "express";
 
-/** @throws MortiseError MORTISE_CONFIG_UNREADABLE, MORTISE_CONFIG_INVALID for an empty file */
+/** What a header can carry: with anything else nobody could ever call. */
+const TOKEN = /^[\x21-\x7e]+$/;
+
+/** @throws MortiseError MORTISE_CONFIG_UNREADABLE, MORTISE_CONFIG_INVALID for a file without a token */
 export function authorization({ auth }: AgentRuntimeConfig): RequestHandler {
   if (auth.platform === (auth.tokenFile !== undefined))
     throw new MortiseError({
@@ -40,10 +43,11 @@ function tokenIn(file: string): string {
       cause,
     });
   }
-  if (text !== "") return text;
+  if (TOKEN.test(text)) return text;
   throw new MortiseError({
     code: "MORTISE_CONFIG_INVALID",
-    message: `auth.tokenFile: ${file} is empty.`,
+    message: `auth.tokenFile: ${file} ${text === "" ? "is empty" : "holds no token"}.`,
+    fix: "Write one line of printable ASCII without spaces into it.",
     detail: { field: "auth.tokenFile" },
   });
 }
