@@ -12,7 +12,7 @@ import { join, relative } from "node:path";
 import { MortiseError, type SiteConfig } from "@mortise/contracts";
 import { createLog } from "@mortise/kernel";
 import type { TaskImages } from "@mortise/sandbox-manager";
-import { digestOfFiles, filesBelow, loadTask, type Task, taskDigest } from "@mortise/tasks";
+import { digestOfFiles, loadTask, type Task, taskDigest } from "@mortise/tasks";
 import {
   type BaseImages,
   type BuildState,
@@ -138,21 +138,11 @@ export class TaskBuilder {
   }
 
   #sourceOf(task: Task): Source {
-    const { from, bases, site, timeoutSec } = this.#plan;
-    const settings = {
-      from,
-      network: site.network,
-      allowUnpinned: site.allowUnpinned,
-      timeoutSec: timeoutSec ?? null,
-    };
+    const { from, bases, site } = this.#plan;
+    const settings = { from, network: site.network, allowUnpinned: site.allowUnpinned };
     if (from === "dockerfile") {
-      const environment = join(task.directory, "environment");
-      const files = filesBelow(environment).map((path) => ({
-        path,
-        kind: "-" as const,
-        content: readFileSync(join(environment, path)),
-      }));
-      return { inputs: buildInputs(digestOfFiles(files), { ...settings, args: JSON.stringify(site.args) }) };
+      const files = taskDigest(join(task.directory, "environment"));
+      return { inputs: buildInputs(files, { ...settings, args: JSON.stringify(site.args) }) };
     }
     const place = join(task.directory, "tests", "config.json");
     const install = installPlanOf(recordAt(place), bases, {
@@ -166,20 +156,24 @@ export class TaskBuilder {
     };
   }
 
-  /** What environment.docker_image is to say. */
   async #made(task: Task, { install }: Source): Promise<string> {
+    if (install === undefined) return this.#builtIn(task.directory, task);
     const scratch = await mkdtemp(join(tmpdir(), "mortise-tasks-build-"));
     try {
-      const directory = install === undefined ? task.directory : await this.#staged(task, install, scratch);
-      const spec = await this.#images.get(this.#asked(task, directory));
-      this.#stop.throwIfAborted();
-      if (spec.kind !== "local") throw new TypeError(`an image for runc is ${spec.kind}`);
-      const place = relative(task.directory, spec.path);
-      const key = /([0-9a-f]{64})\.tar$/.exec(place)![1]!;
-      return `docker-archive:${place}:mortise-task:${key}`;
+      return await this.#builtIn(await this.#staged(task, install, scratch), task);
     } finally {
       await rm(scratch, { recursive: true, force: true });
     }
+  }
+
+  /** What environment.docker_image is to say. @param directory whose environment is built */
+  async #builtIn(directory: string, task: Task): Promise<string> {
+    const spec = await this.#images.get(this.#asked(task, directory));
+    this.#stop.throwIfAborted();
+    if (spec.kind !== "local") throw new TypeError(`an image for runc is ${spec.kind}`);
+    const place = relative(task.directory, spec.path);
+    const key = /([0-9a-f]{64})\.tar$/.exec(place)![1]!;
+    return `docker-archive:${place}:mortise-task:${key}`;
   }
 
   /** A directory with the plan as its environment, and what the builder must find nothing of in there. */
