@@ -5,7 +5,7 @@
 import { MortiseError, SandboxService, type SiteConfig } from "@mortise/contracts";
 import { type Bus, type Client, findServices, rpcClient } from "@mortise/kernel";
 import { readIdentity } from "./provision/identity.js";
-import { connectAs } from "./site-bus.js";
+import { observeBus } from "./site/open-site.js";
 
 export interface ManagerHandle {
   readonly address: string;
@@ -38,7 +38,7 @@ export async function withManagersOf<T>(
   site: SiteConfig,
   act: (managers: readonly ManagerHandle[]) => Promise<T>,
 ): Promise<T> {
-  const bus = await connectAs(site, "observer");
+  const bus = await observeBus(site);
   try {
     return await withManagers(bus, site, act);
   } finally {

@@ -14,8 +14,9 @@ import { readRunRecords } from "../records/run-records.js";
 import { readRewards } from "../regrade/run-verdicts.js";
 import { countsLine, outcomeCounts, standingVerdicts } from "../regrade/standing.js";
 import { managerWarnings, withManagers } from "../sandbox-managers.js";
+import { observeBus } from "../site/open-site.js";
 import { projectPaths } from "../site/project-paths.js";
-import { connectAs, connectIfUp } from "../site-bus.js";
+import { connectIfUp } from "../site-bus.js";
 
 export function addStatus(program: Command, output: () => OutputOptions): void {
   program
@@ -25,7 +26,7 @@ export function addStatus(program: Command, output: () => OutputOptions): void {
       new Option("--site <file>", "site file of a run that is not a quick start").env("MORTISE_SITE"),
     )
     .action(async (runId: string, { site }: { site?: string }) => {
-      if (site !== undefined) return printLiveOn(await readSiteConfig(site), runId, output());
+      if (site !== undefined) return printLiveOn(site, runId, output());
       const paths = runPaths(projectPaths(), runId);
       if (!existsSync(paths.options))
         throw unknown(
@@ -42,8 +43,9 @@ export function addStatus(program: Command, output: () => OutputOptions): void {
     });
 }
 
-async function printLiveOn(site: SiteConfig, runId: string, output: OutputOptions): Promise<void> {
-  const bus = await connectAs(site, "observer");
+async function printLiveOn(file: string, runId: string, output: OutputOptions): Promise<void> {
+  const site = await readSiteConfig(file);
+  const bus = await observeBus(site, file);
   try {
     await printLive({ bus, site }, runId, output);
   } finally {

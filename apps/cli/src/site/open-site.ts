@@ -32,8 +32,7 @@ export interface OpenSite {
 /** @throws MORTISE_CONFIG_* for the file, MORTISE_OPERATOR_SITE_DOWN when nothing answers at nats.url */
 export async function openSite(file: string): Promise<OpenSite> {
   const config = await readSiteConfig(file);
-  const bus = await connectIfUp(config, CONNECT_TIMEOUT_MS);
-  if (bus === undefined) throw siteDown(config, file);
+  const bus = await observeBus(config, file);
   const presences = await Presences.watch(bus);
   const { bearer } = await readIdentity(config.identity.directory, "observer");
   return {
@@ -48,6 +47,13 @@ export async function openSite(file: string): Promise<OpenSite> {
       await bus.close();
     },
   };
+}
+
+/** The bus of a site, to look at. @throws MORTISE_OPERATOR_SITE_DOWN when nothing answers at nats.url */
+export async function observeBus(config: SiteConfig, file?: string): Promise<Bus> {
+  const bus = await connectIfUp(config, CONNECT_TIMEOUT_MS);
+  if (bus === undefined) throw siteDown(config, file);
+  return bus;
 }
 
 export function siteDown({ nats }: SiteConfig, file = "<its site file>"): MortiseError {

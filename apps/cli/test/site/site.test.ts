@@ -77,11 +77,18 @@ describe("a site of one's own", { timeout: LONG_MS }, () => {
     const refused = await run(runFile).ended;
     expect(refused.status).toBe(2);
     expect(resultOf(refused).error).toMatchObject({ code: "MORTISE_OPERATOR_SITE_DOWN", field: "nats.url" });
+    for (const command of [["status"], ["sandbox", "list"]]) {
+      const asked = await mortise([...command, "first", "--site", site, "--json"]);
+      expect(asked.status, command.join(" ")).toBe(2);
+      expect(resultOf(asked).error).toMatchObject({ code: "MORTISE_OPERATOR_SITE_DOWN" });
+    }
   });
 
   test("comes up once", async () => {
     const up = await mortise(["site", "up", "--detach", "--site", site, "--json"]);
     expect(up.status, up.stderr).toBe(0);
+    const unknown = await mortise(["status", "nobody", "--site", site, "--json"]);
+    expect(resultOf(unknown).error).toMatchObject({ code: "MORTISE_OPERATOR_RUN_UNKNOWN", field: "runId" });
     const now = await siteStatus();
     expect(now).toMatchObject({ state: "up", absent: [], runs: [] });
     expect(now.services.map(({ service }: { service: string }) => service).sort()).toEqual(SHARED);
