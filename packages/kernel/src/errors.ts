@@ -65,14 +65,14 @@ export function operatorsError(error: unknown): MortiseError | undefined {
   // A refusal of the file system that nobody attributed: its own message names the call and the path.
   if (!(error instanceof Error)) return undefined;
   const { code, path } = error as NodeJS.ErrnoException;
-  if (code === undefined || path === undefined) return undefined;
-  const known = DISK_FULL.has(code)
-    ? "MORTISE_OPERATOR_DISK_FULL"
-    : UNUSABLE_PATH.has(code)
-      ? "MORTISE_OPERATOR_FILES"
-      : undefined;
-  if (known === undefined) return undefined;
-  return new MortiseError({ code: known, message: error.message, cause: error, detail: { path } });
+  if (code === undefined) return undefined;
+  const detail = path === undefined ? {} : { path };
+  const { message } = error;
+  // What fails while it writes to a file that is open names no path.
+  if (DISK_FULL.has(code))
+    return new MortiseError({ code: "MORTISE_OPERATOR_DISK_FULL", message, cause: error, detail });
+  if (path === undefined || !UNUSABLE_PATH.has(code)) return undefined;
+  return new MortiseError({ code: "MORTISE_OPERATOR_FILES", message, cause: error, detail });
 }
 
 /** The disposition of an error; something nobody attributed is terminal, so that it is seen. */
