@@ -91,10 +91,10 @@ describe("a plug-in that is wrong", () => {
     warn: () => undefined,
   };
   let serial = 0;
-  const load = (code: string) => {
+  const load = (code: string, limitMs?: number) => {
     const module = path.join(base, `wrong-${++serial}.mjs`);
     writeFileSync(module, code);
-    return loadPlugIn(module, context);
+    return loadPlugIn(module, context, limitMs);
   };
   const methods = (...names: string[]) => names.map((name) => `async ${name}() { return {}; }`).join(", ");
   const COMPLETE = methods(
@@ -152,8 +152,28 @@ describe("a plug-in that is wrong", () => {
        export const createBackend = () => ({ name: "runc", isInsecure: false, ${COMPLETE} });`,
       /calls itself "runc" and the site calls it "mine"/,
     ],
+    [
+      "throws what is no error",
+      "export const interfaceVersion = 1; export function createBackend() { throw null; }",
+      /createBackend failed: null/,
+    ],
+    ["throws such a thing while it is loaded", "throw undefined;", /it cannot be loaded: undefined/],
   ])("one that %s is refused", async (_, code, why) => {
     await expect(load(code)).rejects.toMatchObject({
+      code: "MORTISE_SANDBOX_BACKEND",
+      message: expect.stringMatching(why),
+    });
+  });
+
+  test.each([
+    ["loading", "await new Promise(() => {});", /it cannot be loaded: it has not ended after 20 ms/],
+    [
+      "its factory",
+      "export const interfaceVersion = 1; export const createBackend = () => new Promise(() => {});",
+      /it has not ended after 1000 ms/,
+    ],
+  ])("one that never ends %s is refused", { timeout: 60_000 }, async (_, code, why) => {
+    await expect(load(code, code.startsWith("await") ? 20 : 1_000)).rejects.toMatchObject({
       code: "MORTISE_SANDBOX_BACKEND",
       message: expect.stringMatching(why),
     });

@@ -60,11 +60,21 @@ const SANDBOX_METHODS: Readonly<Record<MethodsOf<Sandbox>, true>> = {
   destroy: true,
 };
 
-/** @throws MortiseError MORTISE_SANDBOX_BACKEND that names the field, and what is wrong with the module */
-export async function loadPlugIn(module: string, context: PlugInContext): Promise<SandboxBackend> {
+/** For the module and for its factory; the host is not touched yet, and nothing is downloaded. */
+const LOAD_LIMIT_MS = 60_000;
+
+/**
+ * @param limitMs after so long without an end the module is refused, as is its factory
+ * @throws MortiseError MORTISE_SANDBOX_BACKEND that names the field, and what is wrong with the module
+ */
+export async function loadPlugIn(
+  module: string,
+  context: PlugInContext,
+  limitMs = LOAD_LIMIT_MS,
+): Promise<SandboxBackend> {
   const field = `sandbox.plugins.${context.name}.module: ${module}`;
   if (!existsSync(module)) throw refused(field, "there is no such file", "Correct the path.");
-  const { interfaceVersion, createBackend } = await imported(field, module);
+  const { interfaceVersion, createBackend } = await imported(field, module, limitMs);
   if (interfaceVersion !== BACKEND_INTERFACE_VERSION)
     throw refused(
       field,
@@ -77,7 +87,7 @@ export async function loadPlugIn(module: string, context: PlugInContext): Promis
       "it exports no function createBackend",
       "Export one; docs/sandboxes.md has an example.",
     );
-  const made = await factoryResult(field, () => createBackend(context));
+  const made = await factoryResult(field, () => createBackend(context), limitMs);
   const missing = missingOf(made, BACKEND_METHODS);
   if (typeof made?.isInsecure !== "boolean") missing.push("isInsecure (true or false)");
   if (missing.length > 0)
@@ -95,24 +105,42 @@ export async function loadPlugIn(module: string, context: PlugInContext): Promis
   return new PlugInBackend(field, made);
 }
 
-async function imported(field: string, module: string): Promise<Partial<BackendPlugIn>> {
+async function imported(field: string, module: string, limitMs: number): Promise<Partial<BackendPlugIn>> {
   try {
-    return (await import(pathToFileURL(module).href)) as Partial<BackendPlugIn>;
+    const loading = import(pathToFileURL(module).href) as Promise<Partial<BackendPlugIn>>;
+    return await within(limitMs, loading);
   } catch (cause) {
-    throw refused(field, `it cannot be loaded: ${(cause as Error).message}`, "Correct the module.", cause);
+    throw refused(field, `it cannot be loaded: ${wordsOf(cause)}`, "Correct the module.", cause);
   }
 }
 
 async function factoryResult(
   field: string,
   make: () => SandboxBackend | Promise<SandboxBackend>,
+  limitMs: number,
 ): Promise<SandboxBackend> {
   try {
-    return await make();
+    return await within(limitMs, Promise.resolve(make()));
   } catch (cause) {
     if (cause instanceof MortiseError) throw cause;
-    throw refused(field, `createBackend failed: ${(cause as Error).message}`, "See its options.", cause);
+    throw refused(field, `createBackend failed: ${wordsOf(cause)}`, "See its options.", cause);
   }
+}
+
+/** What does not end would keep a manager from ever saying why it is not ready. */
+async function within<T>(limitMs: number, waited: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`it has not ended after ${limitMs} ms`)), limitMs);
+  try {
+    return await Promise.race([waited, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Anything can be thrown. */
+function wordsOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
 }
 
 function missingOf(made: unknown, methods: Readonly<Record<string, true>>): string[] {
