@@ -1,6 +1,7 @@
 /** What the command line refuses: exit code 2, a stable code, and nothing of a run left on disk. Uses dist. */
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
@@ -81,6 +82,19 @@ test("what --set makes of a protocol is held together as a file is", () => {
   const { status, stderr } = mortise(["infer", ...flags]);
   expect(status).toBe(2);
   expect(stderr).toContain("MORTISE_CONFIG_INVALID (prompt.instruction)");
+});
+
+test("a place where verdicts cannot be kept is told before anything is graded", () => {
+  const task = mkdtempSync(join(tmpdir(), "mortise-refusals-"));
+  const file = join(task, "task.toml");
+  writeFileSync(file, "");
+  const out = join(file, "out");
+  const { status, stderr } = mortise(["verify", task, "--out", out]);
+  rmSync(task, { recursive: true });
+  expect(status).toBe(2);
+  expect(stderr).toContain("MORTISE_OPERATOR_FILES");
+  expect(stderr).toContain(out);
+  expect(stderr).not.toContain("sandbox backend");
 });
 
 test("of a run that is no quick start the status asks for its site", () => {

@@ -3,7 +3,7 @@
  * trials. Does not grade itself (apps/cli/src/verify).
  */
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { MortiseError } from "@mortise/contracts";
@@ -58,6 +58,8 @@ interface Work {
 
 async function run(tasks: string, flags: Flags, output: OutputOptions): Promise<number> {
   const { root, wanted, empty } = await workOf(tasks, flags);
+  // Made now: that verdicts cannot be kept would otherwise be told after hours of grading.
+  if (flags.out !== undefined) await mkdir(resolve(flags.out), { recursive: true });
   const verdicts = wanted.length === 0 ? [] : await verifyAll(root, wanted, flags.jobs);
   const named = (verdict: string) => verdicts.filter((one) => one.verdict === verdict);
   const result = {
