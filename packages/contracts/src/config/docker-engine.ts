@@ -1,13 +1,19 @@
 /** Owns how a site says which Docker engine its sandboxes and builds use. Does not connect. */
 import { z } from "zod";
 
+const LAST_PORT = 65_535;
+
 const file = (what: string) =>
   z.string().startsWith("/", "must be an absolute path").describe(`PEM file with ${what}.`);
 
 export const DockerEngine = z.strictObject({
   host: z
     .string()
-    .regex(/^(unix:\/\/\/.+|tcp:\/\/[^/\s]+:[0-9]+)$/, "must be unix:///path or tcp://host:port")
+    .regex(/^(unix:\/\/\/.+|tcp:\/\/[^/\s@]+:[0-9]+)$/, "must be unix:///path or tcp://host:port")
+    .refine(
+      (host) => host.startsWith("unix:") || Number(host.slice(host.lastIndexOf(":") + 1)) <= LAST_PORT,
+      `must name a port of at most ${LAST_PORT}`,
+    )
     .optional()
     .describe(
       "The engine: unix:///path of this host, or tcp://host:port, also elsewhere. DOCKER_HOST (unix only) or the default socket when absent.",
