@@ -91,6 +91,9 @@ async function superviseRun(
       );
     await processes.start();
     await follow({ run, opened, processes, view, startedAt, signal });
+    const services = processes.status().map(({ name, restarts }) => ({ name, restarts }));
+    // The weights of the last step end a run, and its record comes behind them: a trainer that drained has published it.
+    await processes.stop();
     const records = await readRunRecords(opened.bus, run.run.id);
     const summary = summarise({
       runId: run.run.id,
@@ -99,7 +102,7 @@ async function superviseRun(
       records,
       // The site's services work for other runs too; their time is not this run's alone.
       overheadMsPerTrial: null,
-      services: processes.status().map(({ name, restarts }) => ({ name, restarts })),
+      services,
       durationMs: Math.round(performance.now() - startedAt),
     });
     const isExact = run.engine.kind === "embedded";

@@ -136,6 +136,12 @@ describe("nothing is written", () => {
 
   test.each([
     ["a line that is no JSON", `${JSON.stringify(SWE_BENCH)}\n{"a":\n`, "rows.jsonl:2 is not valid JSON."],
+    [
+      "a first line that is cut off",
+      JSON.stringify(SWE_BENCH).slice(0, -9),
+      "rows.jsonl:1 is not valid JSON.",
+    ],
+    ["an empty file", "\n", "rows.jsonl is empty."],
     ["a line that is no object", `${JSON.stringify(SWE_BENCH)}\n[1]\n`, "rows.jsonl:2 is no JSON object."],
     [
       "bytes that are no text",

@@ -16,19 +16,21 @@ export function jsonRows(path: string): RowSource {
   return {
     name: path,
     rows: async function* () {
-      if (await startsWithWholeObject(path)) yield* lines(path);
+      if (await isOneObjectALine(path)) yield* lines(path);
       else yield* values(path);
     },
   };
 }
 
-async function startsWithWholeObject(path: string): Promise<boolean> {
+/** A first line that is a whole object says so; in a file whose name says so, one that is cut off does too. */
+async function isOneObjectALine(path: string): Promise<boolean> {
   const file = await open(path);
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(FIRST_LINE_BYTES), 0, FIRST_LINE_BYTES, 0);
     const start = buffer.subarray(0, bytesRead);
     const end = start.indexOf(NEWLINE);
-    return isObject(parsed(start.subarray(0, end < 0 ? bytesRead : end)));
+    const line = start.subarray(0, end < 0 ? bytesRead : end);
+    return isObject(parsed(line)) || (path.endsWith(".jsonl") && line.toString("latin1", 0, 1) === "{");
   } finally {
     await file.close();
   }
@@ -69,7 +71,9 @@ async function* linesOf(path: string): AsyncIterable<Buffer> {
 
 async function* values(path: string): AsyncIterable<Row> {
   const name = basename(path);
-  const value = parse(decode(await readFile(path), name), name);
+  const text = decode(await readFile(path), name);
+  if (text.trim() === "") throw malformed(name, "is empty");
+  const value = parse(text, name);
   const rows = Array.isArray(value) ? value : [value];
   for (const [index, row] of rows.entries()) {
     const place = Array.isArray(value) ? `${name}[${index}]` : name;
