@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { KeepPolicy } from "@mortise/contracts";
+import { KeepPolicy, MetricsRecordSchema, RunPhase, subject } from "@mortise/contracts";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ManagerWorld, RUN } from "../../../services/sandbox-manager/test/manager-world.js";
 
@@ -61,5 +61,11 @@ test("what a manager warns of is in its status and in that of the run", async ()
   expect((await mortise(["sandbox", "status", RUN])).stdout).toContain(
     "warning: the process backend isolates nothing",
   );
+  await world.bus.publish({
+    subject: subject.phase(RUN),
+    schema: MetricsRecordSchema,
+    message: { record: { case: "phase", value: { run: RUN, phase: RunPhase.TRAIN } } },
+    dedupeId: `${RUN}/phase/train`,
+  });
   expect((await mortise(["status", RUN])).stdout).toMatch(/warning: sandbox-manager at .*isolates nothing/);
 }, 60_000);

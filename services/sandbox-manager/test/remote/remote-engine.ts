@@ -16,6 +16,10 @@ import { Authority } from "./certificates.js";
 
 const PROGRAMS = ["dockerd", "containerd", "runc", "unshare", "openssl", "ip"];
 const REPOSITORY = path.resolve(import.meta.dirname, "../../../..");
+/** What a manager has on disk; what lies below another of them goes with it. */
+const HIDDEN = [tmpdir(), REPOSITORY].filter(
+  (one, _, all) => !all.some((other) => one.startsWith(`${other}/`)),
+);
 /** Outside of what is hidden. */
 const PLACE = "/var/tmp";
 const START_ATTEMPTS = 300;
@@ -31,7 +35,7 @@ export function whyNoEngine(): string | undefined {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return "a second engine needs Linux and root";
   const missing = PROGRAMS.filter((name) => spawnSync("which", [name]).status !== 0);
   if (missing.length > 0) return `not installed: ${missing.join(", ")}`;
-  return [tmpdir(), REPOSITORY].some((hidden) => PLACE === hidden || PLACE.startsWith(`${hidden}/`))
+  return HIDDEN.some((hidden) => PLACE === hidden || PLACE.startsWith(`${hidden}/`))
     ? `${PLACE} would be hidden from the engine`
     : undefined;
 }
@@ -100,7 +104,7 @@ export class RemoteEngine {
       "set -e",
       "mount --make-rprivate /",
       // What a manager has on disk is not there.
-      ...[tmpdir(), REPOSITORY].map((hidden) => `mount -t tmpfs -o size=1m,mode=555 hidden ${hidden}`),
+      ...HIDDEN.map((hidden) => `mount -t tmpfs -o size=1m,mode=555 hidden ${hidden}`),
       `mkdir ${below("data-root")} && mount -t tmpfs -o mode=700 data ${below("data-root")}`,
       ...(subnet === undefined
         ? []
